@@ -21,7 +21,7 @@ import typer
 from numpy.typing import NDArray
 
 from evidence_assets.assets.resources import LakeResource
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli.console import out, report_errors
 from evidence_assets.graphs.merge import prefixed_node_id
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 
 MODEL = "text-embedding-ada-002"
 RECORDED_NAME = f"vss@{MODEL}.jsonl"
-QUESTIONS, NODES = "query_emb_dict.pt", "candidate_emb_dict.pt"
+QUESTIONS = "query_emb_dict.pt"
+NODES = "candidate_emb_dict.pt"
 K = 100
 """Nodes of a ranking, enough for every printed metric; the reciprocal rank of a later one counts as 0."""
 NODES_PER_BLOCK = 8192
@@ -111,35 +112,52 @@ def _find_file(folder: Path, name: str) -> Path:
     return files[0]
 
 
+def _find_benchmark(name: str) -> Benchmark:
+    searches = {key: each for key, each in all_benchmarks().items() if each.task == "skb_search"}
+    if name not in searches or name != searches[name].base_name:
+        raise BadInput(f"no searches of a knowledge base {name!r}{did_you_mean(name, searches)}")
+    return searches[name]
+
+
+def _read_queries(file: Path, source_ids: Sequence[str], benchmark: str) -> FloatArray:
+    """The vectors of these questions as rows."""
+    queries = read_vectors(file)
+    missing = next((name for name in source_ids if not name.isdecimal() or int(name) not in queries), None)
+    if missing is not None:
+        raise BadInput(f"has no vector of the question {missing} of {benchmark}", file=file)
+    return stack_vectors(queries, [int(name) for name in source_ids])
+
+
+def _read_nodes(file: Path, dimensions: int) -> Vectors:
+    """The vectors of the nodes, which must have as many numbers as those of the questions."""
+    nodes = read_vectors(file)
+    n_numbers = next(iter(nodes.values())).numel()
+    if n_numbers != dimensions:
+        raise BadInput(f"has {n_numbers} numbers a vector, {QUESTIONS} {dimensions}", file=file)
+    return nodes
+
+
+def _write_rankings(file: Path, source_ids: Sequence[str], rankings: NDArray[np.int64], graph: str) -> None:
+    with replacing_file(file) as temporary, temporary.open("w", encoding="utf-8") as written:
+        for source_id, nearest in zip(source_ids, rankings.tolist(), strict=True):
+            ranked = [prefixed_node_id(graph, str(node)) for node in nearest]
+            written.write(json.dumps({"id": source_id, "ranked": ranked}) + "\n")
+
+
 @app.command(help=__doc__)
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder with the vectors of one base.")],
     benchmark: Annotated[str, typer.Argument(help="Such as stark_prime_synth.")],
 ) -> None:
     with report_errors():
-        searches = {name: each for name, each in all_benchmarks().items() if each.task == "skb_search"}
-        if benchmark not in searches or benchmark != searches[benchmark].base_name:
-            raise BadInput(f"no searches of a knowledge base {benchmark!r}{did_you_mean(benchmark, searches)}")
-        declared = searches[benchmark]
+        declared = _find_benchmark(benchmark)
         lake = LakeResource().open()
         source_ids = [q.source_id for q in read_benchmark_questions(lake, declared) if q.split == declared.split]
-        query_file = _find_file(folder, QUESTIONS)
-        queries = read_vectors(query_file)
-        missing = next((name for name in source_ids if not name.isdecimal() or int(name) not in queries), None)
-        if missing is not None:
-            raise BadInput(f"has no vector of the question {missing} of {benchmark}", file=query_file)
-        query_rows = stack_vectors(queries, [int(name) for name in source_ids])
-        node_file = _find_file(folder, NODES)
-        nodes = read_vectors(node_file)
-        dimensions = next(iter(nodes.values())).numel()
-        if dimensions != query_rows.shape[1]:
-            raise BadInput(f"has {dimensions} numbers a vector, {QUESTIONS} {query_rows.shape[1]}", file=node_file)
-        out.print(describe_memory(len(nodes), len(source_ids), dimensions), markup=False, soft_wrap=True)
+        queries = _read_queries(_find_file(folder, QUESTIONS), source_ids, benchmark)
+        nodes = _read_nodes(_find_file(folder, NODES), queries.shape[1])
+        out.print(describe_memory(len(nodes), *queries.shape), markup=False, soft_wrap=True)
         target = lake.raw_path(f"{FOLDER}/{benchmark}") / RECORDED_NAME
-        with replacing_file(target) as temporary, temporary.open("w", encoding="utf-8") as written:
-            for source_id, nearest in zip(source_ids, find_nearest(nodes, query_rows).tolist(), strict=True):
-                ranked = [prefixed_node_id(declared.graph, str(node)) for node in nearest]
-                written.write(json.dumps({"id": source_id, "ranked": ranked}) + "\n")
+        _write_rankings(target, source_ids, find_nearest(nodes, queries), declared.graph)
         out.print(
             f"{target}\nScore it with: evidence run {benchmark} --variants recorded", markup=False, soft_wrap=True
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evidence_assets.benchmarks.declared_benchmarks import declarations_of, user_folders
+from evidence_assets.benchmarks.declared_benchmarks import benchmarks, declarations_of, user_folders
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.benchmarks.table_files import read_folder_tables
 from evidence_assets.experiment.ad_hoc_questions import (
@@ -82,11 +82,13 @@ def list_sources(source: QuestionSource, *, is_joint: bool) -> list[AskedSource]
 def list_everything(lake: Lake, question: str, options: Sequence[str], report: LogFunction) -> list[AskedSource]:
     """All corpora with the graphs that they are read with, the other graphs, and tables that may answer a question.
 
-    The tables are those in the folders of the corpora; ``report`` gets the reasons why files cannot be read.
+    Knowledge bases of searches are left out: their entries are encoded, and their edges are not. The tables are those
+    in the folders of the corpora; ``report`` gets the reasons why files cannot be read.
     """
     corpora = [resolve_source(lake, name, "") for name in list_corpora(lake)]
     joined_graphs = {source.graph for source in corpora}
-    graphs = [QuestionSource(graph=name) for name in list_graphs(lake) if name not in joined_graphs]
+    searched_graphs = {benchmark.graph for benchmark in benchmarks().values() if benchmark.task == "skb_search"}
+    graphs = [QuestionSource(graph=name) for name in list_graphs(lake) if name not in joined_graphs | searched_graphs]
     if not (corpora or graphs):
         raise BadInput("the lake has no documents and no graph: add some with `evidence add corpus NAME FOLDER`")
     tables = [table for source in corpora for table in read_corpus_tables(lake, source.corpus, report)]

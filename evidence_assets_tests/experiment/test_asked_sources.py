@@ -105,6 +105,10 @@ def test_everything_is_all_documents_graphs_and_the_tables_beside_documents(
     write_declarations(lake.root / "declarations" / "quiz", ("benchmark.Benchmark", joint))
     sources = list_everything(lake, "Why?", [], messages.append)
     assert [str(s.source) for s in sources] == ["corpus=club", "corpus=notes graph=family"], "no graph is asked twice"
+    searches = {"name": "quiz", "task": "skb_search", "graph": "family"}
+    write_declarations(lake.root / "declarations" / "quiz", ("benchmark.Benchmark", searches))
+    sources = list_everything(lake, "Why?", [], messages.append)
+    assert [str(s.source) for s in sources] == ["corpus=club", "corpus=notes"], "the edges of a knowledge base"
 
 
 @pytest.fixture

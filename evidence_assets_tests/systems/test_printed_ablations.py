@@ -11,10 +11,10 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning import published_prompts
 from evidence_assets.reasoning.tasks import ChooseAnswer, EvidenceItem
-from evidence_assets.systems.baselines.recorded_answers import recorded_stages
+from evidence_assets.systems.baselines.recorded_answers import measure_file, recorded_stages
 from evidence_assets.systems.ugat.system import ClosedBook, Ugat
 from evidence_assets_tests.benchmarks.official.contract import json_lines, write_files
-from evidence_assets_tests.lake_rows import question
+from evidence_assets_tests.lake_rows import as_stored, question
 from evidence_assets_tests.reasoning.small_questions import make_question
 
 
@@ -78,6 +78,14 @@ def test_triples_without_answers_get_retrieval_scores_only(tmp_path: Path) -> No
     scores = score_files(tmp_path, {"finder": rows})
     assert scores["finder", "", "hit@1"] == (0.25, 4) and scores["finder", "", "hit@10"] == (0.5, 4)
     assert 0 < scores["finder", "", "bertscore"][0] < 1 and ("finder", "", "accuracy") not in scores
+
+
+@pytest.mark.parametrize(("task", "is_answer"), [("skb_search", True), ("kgqa", False)])
+def test_only_a_search_is_answered_by_its_ranking(task: str, is_answer: bool, tmp_path: Path) -> None:
+    rows = as_stored("questions", [question(0, gold="n5", task=task, options=[], source_id="q0")])
+    write_files(tmp_path, {"vss.jsonl": json_lines({"id": "q0", "ranked": ["n5", "n9"]})})
+    metrics = measure_file(tmp_path / "vss.jsonl", rows, None, reject_unknown=True)
+    assert ("accuracy" in metrics) is is_answer
 
 
 def test_triples_that_a_model_recalled_count_apart_and_null_is_no_answer(tmp_path: Path) -> None:

@@ -49,6 +49,11 @@ class _RecordedRows:
 
     def add(self, question_id: str, task: str, row: Row) -> None:
         ranking = list(row.texts("ranked")) if "ranked" in row.values else []
+        self._add_triples(question_id, task, row, ranking)
+        if "answer" in row.values or (ranking and task == "skb_search"):
+            self._add_answer(question_id, task, row, ranking)
+
+    def _add_triples(self, question_id: str, task: str, row: Row, ranking: Sequence[str]) -> None:
         # hits@k counts triples, so a short answer becomes the tail of one
         triples = [["", "", answer] for answer in ranking] if task == "kgqa" else []
         triples += [_check_triple(row, item, "triples") for item in row.values.get("triples") or []]
@@ -60,8 +65,8 @@ class _RecordedRows:
             text = " ".join(filter(None, triple))
             why = json.dumps({"triple": triple} | ({"origin": MODEL_KNOWLEDGE} if triple in recalled else {}))
             self.evidence.append({"question_id": question_id, "kind": "triple", "rank": rank, "text": text, "why": why})
-        if "answer" not in row.values and not (ranking and task == "skb_search"):
-            return
+
+    def _add_answer(self, question_id: str, task: str, row: Row, ranking: Sequence[str]) -> None:
         answer = row.text_or_none("answer") or next(iter(ranking), None)
         if answer is None and not (task == "kgqa" and row.values["answer"] is None):
             raise row.error("no answer, and nothing is ranked. Leave out the field", "answer")

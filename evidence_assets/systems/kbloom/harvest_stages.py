@@ -29,6 +29,7 @@ from evidence_assets.models.registry import (
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.systems.kbloom import VERSION, rows
 from evidence_assets.systems.kbloom.harvesting import (
+    EntityKinds,
     HarvestedTriple,
     KBloomSettings,
     check_kinds,
@@ -220,6 +221,15 @@ class HarvestStages:
         previous_rows, previous_lineage, _ = context.previous_output
         if set(previous_rows["input_hash"]) == {input_hash}:
             return StageOutput(previous_rows, previous_lineage.to_arrow(), reused=previous_rows.height)
+        harvests = self._score_tables(context, relation, tables, kinds)
+        for name in SEARCH_TABLES:  # earlier releases wrote them with the triples
+            context.lake.delete(name, context.asset, context.partition)
+        return rows.build_triple_rows(relation, harvests, model_id, context.asset, input_hash)
+
+    def _score_tables(
+        self, context: StageContext, relation: Relation, tables: Sequence[pl.DataFrame], kinds: EntityKinds | None
+    ) -> dict[str, Sequence[HarvestedTriple]]:
+        """The triples of K-Bloom and of the baseline, by name, from the table of candidates of each."""
         model = get_masked_lm(context.lake, context.profile.masked_model)
         causal = _open_causal_model(context)
         harvests: dict[str, Sequence[HarvestedTriple]] = {
@@ -231,9 +241,7 @@ class HarvestStages:
                 f"relation {relation.id!r}: no candidate is of an allowed kind. Change the allowed kinds or the "
                 "prompt, or use another model"
             )
-        for name in SEARCH_TABLES:  # earlier releases wrote them with the triples
-            context.lake.delete(name, context.asset, context.partition)
-        return rows.build_triple_rows(relation, harvests, model_id, context.asset, input_hash)
+        return harvests
 
     def _check_collection(self, relation: Relation, context: StageContext) -> None:
         if relation.collection not in self.collections:
