@@ -26,7 +26,7 @@ from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import AnswerView, view_answer
 from evidence_assets.lake.catalogue import connect, find_lake
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles.model_source import MODEL_VARIABLE, is_model_source
 from evidence_assets.reasoning.tasks import STATED_STATUS
@@ -341,15 +341,25 @@ def answer_sources(
 ) -> list[SourceAnswer]:
     """The answer of each source, the most probable one first; the others only if they answer.
 
+    A source that cannot be asked is reported by ``inform``; only if none can be asked, the first error is raised.
     ``on_stage`` gets the table of each stage before it runs.
     """
     from evidence_assets.experiment.asked_sources import rank_answers
 
     answers = []
+    errors: dict[str, BadInput | StaleInput] = {}
     for source in sources:
-        prediction = _answer_in_lake(lake, text, options, source, choice, inform, partial(on_stage, source))
+        try:
+            prediction = _answer_in_lake(lake, text, options, source, choice, inform, partial(on_stage, source))
+        except (BadInput, StaleInput) as error:
+            errors[source.name] = error
+            continue
         with connect(lake.root, lazy=True) as connection:
             answers.append(SourceAnswer(source, view_answer(connection, prediction["prediction_id"])))
+    if not answers:
+        raise next(iter(errors.values()))
+    for name, error in errors.items():
+        inform(f"not asked: {name}: {error}")
     ranking = rank_answers([(answer.status, answer.confidence) for answer in answers])
     return [answers[position] for position in ranking]
 

@@ -21,7 +21,7 @@ from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.pages import shorten
 from evidence_assets.explorer.scratch_lake import open_scratch_lake
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
 from evidence_assets.lake.store import Lake
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class AskBox:
         try:
             scratch = open_scratch_lake(self._lake, Path(self._folder.name))
             answered = self._answer(scratch, form.text, options, sources, inform)
-        except (BadInput, ModelUnavailable) as error:
+        except (BadInput, StaleInput, ModelUnavailable) as error:
             return Outcome(error=shorten(error, MAX_MESSAGE))
         except Exception as error:
             traceback.print_exc(file=sys.stderr)  # the page shows one line; the terminal has the rest

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from html import unescape
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
@@ -307,11 +309,16 @@ def ask_in_box(client: TestClient, text: str) -> str:
     return str(client.post("/ask", data=data, headers=HERE).text)
 
 
-def ask_in_terminal(lake: Lake, text: str, *options: str) -> dict[str, Any]:
+def ask_with_both(lake: Lake, text: str, *options: str) -> Result:
+    """The result of the command that asks the documents and the graph."""
     arguments = ["ask", text, "--corpus", "club", "--graph", "family", "--lake", str(lake.root), "--json", *options]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    answer: dict[str, Any] = json.loads(result.stdout)
+    return result
+
+
+def ask_in_terminal(lake: Lake, text: str, *options: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(ask_with_both(lake, text, *options).stdout)
     return answer
 
 
@@ -333,6 +340,23 @@ def test_everything_is_asked_first_and_others_speak_as_in_the_terminal(club: Lak
     assert "bad.csv:2: a quote" in page
     for name in ("the documents of club", "the graph family"):
         assert f"<li>Choosing the answer ({name})</li>" in page
+
+
+@pytest.mark.slow
+def test_a_source_that_cannot_be_asked_is_named_and_the_others_answer(club: Lake, tmp_path: Path) -> None:
+    lake = Lake(shutil.copytree(club.root, tmp_path / "data_lake"))
+    shutil.rmtree(lake.root / "kg_nodes")
+    with TestClient(application(lake.root, open_browser_answers("")), base_url="http://127.0.0.1") as client:
+        page = ask_in_box(client, FORM["text"])
+        assert "Bees buzz" in result_of(page)
+        [reason] = re.findall("<li>not asked: the graph family: (.*?)</li>", page)
+        assert reason == "knowledge/family/nodes is missing; materialize it first"
+        data = {"text": FORM["text"], "source": "graph:family", "token": token(client)}
+        page = client.post("/ask", data=data, headers=HERE).text
+        assert error_text(page) == unescape(reason), "alone it is an error"
+    assert f"not asked: the graph family: {unescape(reason)}" in " ".join(
+        ask_with_both(lake, FORM["text"]).stderr.split()
+    )
 
 
 @pytest.fixture
