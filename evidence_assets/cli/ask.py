@@ -358,8 +358,8 @@ def answer_sources(
             answers.append(SourceAnswer(source, view_answer(connection, prediction["prediction_id"])))
     if not answers:
         raise next(iter(errors.values()))
-    for name, error in errors.items():
-        inform(f"not asked: {name}: {error}")
+    for name, reason in errors.items():
+        inform(f"not asked: {name}: {reason}")
     ranking = rank_answers([(answer.status, answer.confidence) for answer in answers])
     return [answers[position] for position in ranking]
 

@@ -22,6 +22,8 @@ from evidence_assets.experiment.methods import (
     SolvingMethod,
     is_answered_by_model,
 )
+from evidence_assets.experiment.rules_first import VERSION as RULES_FIRST_VERSION
+from evidence_assets.experiment.rules_first import RulesFirst
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.profiles import ModelKind
@@ -66,6 +68,11 @@ class Answering:
         return is_answered_by_model(self.variant) and solvers.has_model(self.variant.profile)
 
     @property
+    def is_rules_first(self) -> bool:
+        """Whether rules explain, and a language model is asked for what they do not settle."""
+        return self.is_prompted and self.style is SHORT_STYLE and self.variant.family == "table"
+
+    @property
     def is_one_call(self) -> bool:
         """Whether the model explains and answers in one call per question."""
         return self.has_options and self.is_prompted and self.style.answer is not None
@@ -73,7 +80,7 @@ class Answering:
     @property
     def explains_options(self) -> bool:
         """Whether each option is explained before one is chosen."""
-        is_silent_style = self.is_prompted and self.style.explain is None
+        is_silent_style = self.is_prompted and self.style.explain is None and not self.is_rules_first
         return self.has_options and self.variant.explain and not is_silent_style
 
     @property
@@ -116,7 +123,8 @@ class Answering:
             return self._open_one_call(context, evidence).chains(selector, questions, previous)
         if not self.explains_options:
             return StageOutput([])
-        return chain_rows(self._open_solver(context, explained=True), selector, questions, evidence, previous)
+        solver = solvers.TABLE_SOLVER if self.is_rules_first else self._open_solver(context, explained=True)
+        return chain_rows(solver, selector, questions, evidence, previous)
 
     def open_answerer(self, context: StageContext, evidence: pl.DataFrame, chains: pl.DataFrame) -> Answerer:
         """Open the answerer from this evidence and, for questions with options, its chains."""
@@ -142,7 +150,8 @@ class Answering:
     def _open_solver(self, context: StageContext, *, explained: bool) -> Solver:
         if isinstance(self.method, SolvingMethod):
             return self.method.open_solver(context)
-        return solvers.build_solver(self.variant.family, context, self.style, explained=explained)
+        solver = solvers.build_solver(self.variant.family, context, self.style, explained=explained)
+        return RulesFirst(solvers.TABLE_SOLVER, solver) if self.is_rules_first else solver
 
     # Plan -----------------------------------------------------------------------------------------------------------
 
@@ -181,4 +190,5 @@ class Answering:
         if isinstance(self.method, SolvingMethod):  # the solver is part of the method's version
             return solvers.encoder_version(profile)
         prompts = self.variant.prompt_settings
-        return solvers.solver_version(self.variant.family, profile, self.style, prompts, reader=self.variant.reader)
+        version = solvers.solver_version(self.variant.family, profile, self.style, prompts, reader=self.variant.reader)
+        return f"{version}:{RULES_FIRST_VERSION}:{solvers.TABLE_SOLVER.version}" if self.is_rules_first else version

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
 from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "1"
+VERSION = "2"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 WRITTEN = Template.load(__package__, "written", "lines question yes_no short")
@@ -51,6 +51,14 @@ _CITATION = re.compile(r"\s*[\[(](?:lines? )?(\d+(?:\s*(?:,|and)\s*\d+)*)[\])]",
 _MISSING = re.compile(r"n\s*/?\s*a\b\W*", re.IGNORECASE)
 _VERDICT = re.compile(r"\W*(yes|no)\b[,.:;–-]*\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
+_ABOUT_LINES = re.compile(
+    r"(?:the |these )?(?:lines?|texts?|documents?)(?: \d+)? (?:\w+ly )?"
+    r"(?:give|state|say|mention|show|indicate)s? that ",
+    re.IGNORECASE,
+)
+_PART = re.compile(r"[,;:](?!\d)")
+"""What separates the parts of a clause, of which one may be denied and the other not."""
+_CURRENCIES = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
 
 
@@ -135,10 +143,20 @@ def _split_reply(text: str) -> Iterator[WrittenSentence]:
     for piece, numbers in zip(parts[::2], [*parts[1::2], ""], strict=True):
         cited = _find_cited(numbers)
         for line in piece.split("\n"):
-            line = _BULLET.sub("", line.lstrip(" .;,"))
+            line = _clean_line(line)
             for start, end in sentence_spans(line):
                 if any(letter.isalnum() for letter in line[start:end]) and not _MISSING.fullmatch(line[start:end]):
                     yield WrittenSentence(line[start:end], cited)
+
+
+def _clean_line(line: str) -> str:
+    """A line without its bullet, and without "The lines say that"."""
+    line = _BULLET.sub("", line.lstrip(" .;,"))
+    start = _ABOUT_LINES.match(line)
+    if start is None:
+        return line
+    rest = line[start.end() :]
+    return rest[:1].upper() + rest[1:]
 
 
 def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]) -> CheckedReply:
@@ -163,18 +181,20 @@ def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bo
     """
     words = [word for word in split_tokens(sentence) if word.is_content]
     row_stems = _row_stems(rows)
-    question_stems = {word.stem for word in split_tokens(question)}
+    question_stems = _stems(split_tokens(question))
     exact = [
         word
         for n, word in enumerate(words)
-        if word.is_number or (word.is_capital and (n or word.stem not in question_stems))
+        if word.is_number or (word.is_capital and (n or _stem(word) not in question_stems))
     ]
-    if not words or any(word.stem not in row_stems for word in exact):
+    if not words or any(_stem(word) not in row_stems for word in exact):
         return False
-    new_words = [word for word in words if word.stem not in question_stems]
+    new_words = [word for word in words if _stem(word) not in question_stems]
     if _share_met(new_words, row_stems) < MIN_NEW_WORDS or _share_met(words, row_stems) < MIN_WORDS:
         return False
-    return _is_denied(sentence) == _is_denied(_nearest_clause(words, rows))
+    is_denied = _is_denied(_nearest_clause(new_words or words, rows))
+    # "What does a repair cost that isn't covered?" may be answered by a clause that repeats its denial.
+    return _is_denied(sentence) == is_denied or (is_denied and _is_denied(question))
 
 
 def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
@@ -182,12 +202,21 @@ def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
     return _share_met([w for w in split_tokens(question) if w.is_content], _row_stems(rows)) >= MIN_WORDS
 
 
+def _stem(word: Word) -> str:
+    """The stem of a word, one for all names of a currency."""
+    return _CURRENCIES.get(word.stem, word.stem)
+
+
+def _stems(words: Iterable[Word]) -> set[str]:
+    return {_stem(word) for word in words}
+
+
 def _row_stems(rows: Sequence[EvidenceItem]) -> set[str]:
-    return {word.stem for row in rows for word in _row_words(row)}
+    return {stem for row in rows for stem in _stems(_row_words(row))}
 
 
 def _share_met(words: Sequence[Word], stems: set[str]) -> float:
-    return sum(word.stem in stems for word in words) / len(words) if words else 1.0
+    return sum(_stem(word) in stems for word in words) / len(words) if words else 1.0
 
 
 def _row_words(row: EvidenceItem) -> list[Word]:
@@ -195,10 +224,11 @@ def _row_words(row: EvidenceItem) -> list[Word]:
 
 
 def _nearest_clause(words: Sequence[Word], rows: Sequence[EvidenceItem]) -> str:
-    """The shortest clause of the rows with most of these words."""
-    stems = {word.stem for word in words}
+    """The shortest clause of the rows, or part of one, with most of these words."""
+    stems = _stems(words)
     clauses = [clause for row in rows for clause in (*split_clauses(row.text), row.text)]
-    return max(clauses, key=lambda clause: (len(stems & {word.stem for word in split_tokens(clause)}), -len(clause)))
+    clauses += [part for clause in clauses for part in _PART.split(clause)]
+    return max(clauses, key=lambda clause: (len(stems & _stems(split_tokens(clause))), -len(clause)))
 
 
 def _is_denied(text: str) -> bool:
@@ -214,7 +244,7 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
     cited_words = _row_stems(cited)
     question_words = split_tokens(question)
     names = [w for n, w in enumerate(question_words) if n and w.is_content and (w.is_capital or w.is_number)]
-    if any(word.stem not in cited_words for word in names):
+    if any(_stem(word) not in cited_words for word in names):
         return False
     if asks_yes_or_no(question):
         content = [word for word in question_words if word.is_content]

@@ -422,3 +422,33 @@ def test_columns_with_the_same_header_are_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["ask", "How many people are in Paris?", *options])
     assert "2 columns are called 'People'" in result.stderr
     assert result.stderr.count("columns are called") == 1, "empty headers are no name"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_asked", "answer", "status"),
+    [
+        ("Rome has more people than Paris.", False, "SUPPORTS", "answered"),
+        ("Paris is a lovely place for painters.", True, "REFUTES", "answered"),
+        ("Which city has the most people?", False, "A", "answered"),
+        ("Who is the mayor of Paris?", False, "A", "insufficient"),
+    ],
+)
+def test_a_model_is_asked_about_a_table_only_for_claims_that_the_rules_do_not_settle(
+    text: str, is_asked: bool, answer: str, status: str, tmp_path: Path, only_server: FaultyServer
+) -> None:
+    only_server.reply = lambda user: "B" if user.index("SUPPORTS") < user.index("REFUTES") else "A"
+    (tmp_path / "cities.csv").write_text("City,People\nParis,2100\nRome,2800\n", encoding="utf-8")
+    lake = str(tmp_path / "lake")
+    options = ["--table", str(tmp_path / "cities.csv"), "--lake", lake, "--model", only_server.url, "--json"]
+    result = CliRunner().invoke(app, ["ask", text, *options])
+    assert result.exit_code == 0, result.output
+    # Without the cited cells, which the counterfactual leaves out, the rules settle no claim.
+    prompts = [body["messages"][-1]["content"] for body in only_server.bodies]
+    assert any("2100" in prompt and "2800" in prompt for prompt in prompts) == is_asked
+    prediction = json.loads(result.stdout)
+    assert (prediction["answer"], prediction["status"]) == (answer, status)
+    with connect(lake) as connection:
+        reasoners = connection.execute(
+            "SELECT DISTINCT c.reasoner, c.model_id, p.reasoner FROM chains c JOIN predictions p USING (question_id)"
+        ).fetchall()
+    assert reasoners == [("extractive", "extractive", "rules_first")], "the rules explain"

@@ -25,11 +25,20 @@ ROWS = (
     EvidenceItem("e2", "sentence", "d", "50:99", "The kiln was built in 1911 by Ida Holm, because the old one leaked."),
     EvidenceItem("e3", "sentence", "d", "120:160", "Members pay 40 euros; guests pay 55 euros."),
 )
+OTHER_ROWS = (
+    EvidenceItem("f1", "sentence", "d", "0:30", "Parking costs 5 € per night."),
+    EvidenceItem("f2", "sentence", "d", "40:99", "We serve the cake with sour cream, never with whipped cream."),
+    EvidenceItem("f3", "sentence", "d", "120:180", "For repairs which are not covered we charge EUR 45."),
+    EvidenceItem("f4", "sentence", "d", "200:230", "Children are very welcome."),
+    EvidenceItem("f5", "sentence", "d", "240:300", "First aid is NOT your job, it is that of the ambulance service."),
+)
 SURE = Decision({"intercept": 5.0}, 0.5)
 
 
-def answer(question: str, reply: str, by_rules: ShortAnswer = NO_ANSWER) -> ShortAnswer:
-    task = ShortTask(make_question(question), (), ROWS)
+def answer(
+    question: str, reply: str, by_rules: ShortAnswer = NO_ANSWER, rows: tuple[EvidenceItem, ...] = ROWS
+) -> ShortAnswer:
+    task = ShortTask(make_question(question), (), rows)
     draft = find_draft(parse_written(reply), task, by_rules)
     return settle_answer(draft, by_rules, 0.0, SURE) if draft else by_rules
 
@@ -70,6 +79,26 @@ def test_a_carried_answer_is_cited(question: str, reply: str, text: str | None, 
 )
 def test_what_no_row_carries_is_refused(question: str, reply: str) -> None:
     assert answer(question, reply) == NO_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "text"),
+    [
+        ("How much is parking?", "5 euros", "5 euros"),
+        ("How much is parking?", "5 pounds", None),
+        ("What is the cake served with?", "Sour cream", "Sour cream"),
+        ("What is the cake served with?", "Whipped cream", None),
+        ("What does a repair cost that isn't covered?", "EUR 45", "EUR 45"),
+        ("What does a repair cost that is covered?", "EUR 45", None),
+        ("What gives first aid?", "The ambulance service gives first aid.", "The ambulance service gives first aid."),
+        ("Are children welcome?", "Yes. The lines clearly state that children are.", "Yes. Children are."),
+        ("Who is welcome?", "The lines say that Children are welcome.", "Children are welcome."),
+    ],
+)
+def test_names_of_currencies_are_equal_and_a_denial_counts_for_its_part_of_a_sentence(
+    question: str, reply: str, text: str | None
+) -> None:
+    assert answer(question, reply, rows=OTHER_ROWS).answer == text
 
 
 def test_only_sentences_without_support_are_dropped() -> None:
