@@ -1,5 +1,6 @@
 """Rules and a small language model on tables: who is asked, and how both count."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -74,6 +75,28 @@ def test_both_count_where_the_rules_settle_nothing(question: Question, preferred
     expected = (1 - MODEL_WEIGHT) * of_rules + MODEL_WEIGHT * of_model
     assert list(choice.weights.values()) == pytest.approx(expected)
     assert choice.reply is not None and choice.reply.tokens_in == 14, "the tokens of both calls"
+
+
+@pytest.mark.parametrize(("odds", "status"), [(0.7, "insufficient"), (0.9, "answered")])
+def test_an_answer_that_neither_has_a_reason_for_is_a_guess(odds: float, status: str) -> None:
+    """Half of the odds count, and 0.6 is a share of odds of about 0.4."""
+    rules = by_rules(CLAIM)
+    assert rules.status == "insufficient"
+    choice = choose(CLAIM, Partisan(rules.answer or "", odds))
+    assert isinstance(choice, Choice) and (choice.answer, choice.status) == (rules.answer, status)
+
+
+class Undecided(TableSolver):
+    """Rules that hold two options for equal."""
+
+    def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+        return [Choice("A", ("A", "B"), "ambiguous", weights={"A": 0.0, "B": 0.0}) for _ in tasks]
+
+
+def test_a_model_decides_between_what_the_rules_hold_for_equal() -> None:
+    model = PromptedSolver(LanguageModel(Partisan("Rhine", 0.2)), SHORT_STYLE)
+    (choice,) = RulesFirst(Undecided(), model).choose([ChooseAnswer(OPEN, ())])
+    assert isinstance(choice, Choice) and (choice.answer, choice.status) == ("B", "answered")
 
 
 def test_an_unsure_model_does_not_overrule_the_rules() -> None:
