@@ -16,6 +16,8 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).with_name("results")
+WRITTEN = (":(top,exclude)bench/results", ":(top,exclude)docs")
+"""Files that benches write: without them a series of measurements would be of a changed revision after the first."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,24 @@ class Results:
         path.write_text("{\n" + "".join(lines) + f'  "rows": [\n{cells}\n  ]\n}}\n', encoding="utf-8")
 
 
+def find_revision() -> str:
+    """The commit, marked if files have changed since that benches do not write themselves."""
+    changes = _git("status", "--porcelain", "--untracked-files=no", "--", ":/", *WRITTEN)
+    return _git("rev-parse", "--short=8", "HEAD") + ("-dirty" if changes else "")
+
+
+def _git(*arguments: str) -> str:
+    git = ["git", *arguments]
+    return subprocess.run(git, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
+
+
 def write_results(path: Path, columns: Sequence[str], rows: Sequence[Sequence[str]], command: str = "") -> None:
     """Write a table of this revision, day and machine; ``command`` is that of this process by default."""
-    git = ["git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*"]
-    revision = subprocess.run(git, cwd=RESULTS.parent, capture_output=True, text=True, check=True).stdout.strip()
     main = sys.modules["__main__"].__spec__
     arguments = " ".join(sys.argv[1:])
     results = Results(
         command=command or f"python -m {main.name if main else '?'} {arguments}".strip(),
-        revision=revision,
+        revision=find_revision(),
         date=datetime.now(UTC).date().isoformat(),
         machine=f"{platform.machine()}, {os.cpu_count()} processors",
         columns=tuple(columns),
