@@ -54,7 +54,7 @@ from evidence_assets.reasoning.written_answers import (
 
 T = TypeVar("T")
 
-PRECISION = 0.85
+PRECISION = 0.9
 """Minimum share of right answers among those of half 1 that are shown."""
 SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 """Questions of each kind by set of pages; as many derived ones as of the last kind are added."""
@@ -136,8 +136,8 @@ def fit_decision(items: Sequence[Item]) -> Decision:
     rows, right = [], []
     for item in items:
         if item.draft:
-            checked, task = item.draft.checked, item.draft.task
-            rows.append(answer_signals(checked, task.question.text, list_rows(task), item.by_rules, item.believed))
+            rows_of_prompt = list_rows(item.draft.task)
+            rows.append(answer_signals(item.draft.checked, rows_of_prompt, item.by_rules, item.believed))
             right.append(grade_written(item.question, item.draft.text) == RIGHT)
     intercept, *weights = fit_weights([[row[name] for name in SIGNALS] for row in rows], right, [1.0] * len(rows))
     decision = Decision({"intercept": intercept, **dict(zip(SIGNALS, weights, strict=True))}, 0.0)

@@ -41,7 +41,7 @@ MAX_TOKENS = 96
 CHECK = Template.load(__package__, "check_written", "text question answer letters")
 JUDGEMENTS = ("A", "B")
 """Letters of a judgement: the rows give this answer, or not."""
-SIGNALS = ("met", "all_met", "score", "kept", "agrees", "believed")
+SIGNALS = ("first", "score", "carried", "agrees", "believed")
 """Names of :func:`answer_signals`."""
 MIN_NEW_WORDS = 0.8
 """Minimum share of a sentence's content words, without those of the question, that its rows have."""
@@ -53,7 +53,7 @@ _VERDICT = re.compile(r"\W*(yes|no)\b[,.:;–-]*\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _ABOUT_LINES = re.compile(
     r"(?:the |these )?(?:lines?|texts?|documents?)(?: \d+)? (?:\w+ly )?"
-    r"(?:give|state|say|mention|show|indicate)s? that ",
+    r"(?:give|state|say|mention|show|indicate)s? (?:the reason )?that ",
     re.IGNORECASE,
 )
 _PART = re.compile(r"[,;:](?!\d)")
@@ -169,7 +169,18 @@ def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]
         place = next((p for p in places if p and carries([rows[n] for n in p])), ())
         if place:
             sentences.append(WrittenSentence(sentence.text, place))
-    return CheckedReply(reply.verdict, tuple(sentences), len(sentences) / max(1, len(reply.sentences)))
+    verdict = _settle_verdict(reply.verdict, question, sentences) if reply.verdict else ""
+    return CheckedReply(verdict, tuple(sentences), len(sentences) / max(1, len(reply.sentences)))
+
+
+def _settle_verdict(verdict: str, question: str, sentences: Sequence[WrittenSentence]) -> str:
+    """The verdict of the first reason with the words of the question: a small model says yes first, then why not."""
+    content = [word for word in split_tokens(question) if word.is_content]
+    for sentence in sentences:
+        if sentence.text and _share_met(content, _stems(split_tokens(sentence.text))) >= MIN_WORDS:
+            is_denied = _is_denied(_nearest_clause(content, [sentence.text]))
+            return "no" if is_denied != _is_denied(question) else "yes"
+    return verdict
 
 
 def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bool:
@@ -192,9 +203,10 @@ def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bo
     new_words = [word for word in words if _stem(word) not in question_stems]
     if _share_met(new_words, row_stems) < MIN_NEW_WORDS or _share_met(words, row_stems) < MIN_WORDS:
         return False
-    is_denied = _is_denied(_nearest_clause(new_words or words, rows))
+    is_denied = _is_denied(_nearest_clause(new_words or words, [row.text for row in rows]))
+    says_denied = _is_denied(_nearest_clause(new_words or words, [sentence]))
     # "What does a repair cost that isn't covered?" may be answered by a clause that repeats its denial.
-    return _is_denied(sentence) == is_denied or (is_denied and _is_denied(question))
+    return says_denied == is_denied or (is_denied and _is_denied(question))
 
 
 def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
@@ -223,10 +235,10 @@ def _row_words(row: EvidenceItem) -> list[Word]:
     return split_tokens(f"{row.title} {row.referent} {row.text}")
 
 
-def _nearest_clause(words: Sequence[Word], rows: Sequence[EvidenceItem]) -> str:
-    """The shortest clause of the rows, or part of one, with most of these words."""
+def _nearest_clause(words: Sequence[Word], texts: Sequence[str]) -> str:
+    """The shortest clause of the texts, or part of one, with most of these words."""
     stems = _stems(words)
-    clauses = [clause for row in rows for clause in (*split_clauses(row.text), row.text)]
+    clauses = [clause for text in texts for clause in (*split_clauses(text), text)]
     clauses += [part for clause in clauses for part in _PART.split(clause)]
     return max(clauses, key=lambda clause: (len(stems & _stems(split_tokens(clause))), -len(clause)))
 
@@ -248,9 +260,9 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
         return False
     if asks_yes_or_no(question):
         content = [word for word in question_words if word.is_content]
-        is_denied = _is_denied(_nearest_clause(content, cited)) or _has_opposite(content, cited)
+        is_denied = _is_denied(_nearest_clause(content, [row.text for row in cited])) or _has_opposite(content, cited)
         return bool(checked.verdict) and (checked.verdict == "no") == (is_denied != _is_denied(question))
-    return _has_kind([word.lower for word in question_words], split_tokens(checked.text))
+    return _has_kind([word.lower for word in question_words], split_tokens(checked.text.replace("-", " ")))
 
 
 def _has_opposite(content: Sequence[Word], rows: Sequence[EvidenceItem]) -> bool:
@@ -299,27 +311,31 @@ def load_decision() -> Decision:
 
 
 def answer_signals(
-    checked: CheckedReply, question: str, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, believed: float
+    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, believed: float
 ) -> dict[str, float]:
     """What tells whether a checked reply answers the question.
 
-    ``believed``: Log odds that the model, asked again with the cited rows alone, gives to the answer.
-    ``met``: Share of the question's content words in the cited rows, with their titles; ``all_met``: whether all are.
-    ``score``: Best retrieval score of a cited row. ``kept``: Share of sentences that their rows carry.
+    ``first``: It cites the first row. ``score``: Best retrieval score of a cited row.
+    ``carried``: The cited rows have all content words of its sentences. Otherwise it may assert what only the question
+    says: "The lamb pie costs EUR 70" from a row about a camp.
     ``agrees``: The rules answer from a cited row.
+    ``believed``: Log odds that the model, asked again with the cited rows alone, gives to the answer.
     """
     cited = [rows[position] for position in checked.cited]
     stems = _row_stems(cited)
-    content = [word for word in split_tokens(question) if word.is_content and word.lower not in LISTS["question_words"]]
-    met = _share_met(content, stems)
+    is_carried_whole = all(sentence.text and _has_all(sentence.text, stems) for sentence in checked.sentences)
     return {
-        "met": round(met, 6),
-        "all_met": float(met == 1),
+        "first": float(0 in checked.cited),
         "score": round(max((row.score for row in cited), default=0.0), 6),
-        "kept": round(checked.kept_share, 6),
+        "carried": float(is_carried_whole),
         "agrees": float(not {row.evidence_id for row in cited}.isdisjoint(by_rules.evidence_ids)),
         "believed": round(believed, 6),
     }
+
+
+def _has_all(text: str, stems: set[str]) -> bool:
+    """Whether all content words of a text are among these."""
+    return _share_met([word for word in split_tokens(text) if word.is_content], stems) == 1
 
 
 @dataclass(frozen=True)
@@ -356,7 +372,7 @@ def find_draft(reply: WrittenReply, task: ShortTask, by_rules: ShortAnswer) -> D
 def settle_answer(draft: Draft, by_rules: ShortAnswer, believed: float, decision: Decision) -> ShortAnswer:
     """The answer of the model if it is probable enough, else that of the rules."""
     task = draft.task
-    signals = answer_signals(draft.checked, task.question.text, list_rows(task), by_rules, believed)
+    signals = answer_signals(draft.checked, list_rows(task), by_rules, believed)
     probability = decision.probability(signals)
     if probability < decision.min_probability:
         return by_rules

@@ -10,6 +10,7 @@ from evidence_assets.reasoning.written_answers import (
     UNRATED,
     Decision,
     WrittenAnswers,
+    answer_signals,
     check_reply,
     find_draft,
     is_answer_to,
@@ -30,6 +31,8 @@ OTHER_ROWS = (
     EvidenceItem("f2", "sentence", "d", "40:99", "We serve the cake with sour cream, never with whipped cream."),
     EvidenceItem("f3", "sentence", "d", "120:180", "For repairs which are not covered we charge EUR 45."),
     EvidenceItem("f4", "sentence", "d", "200:230", "Children are very welcome."),
+    EvidenceItem("f6", "sentence", "d", "310:350", "We put forty-two sensors into the ice."),
+    EvidenceItem("f7", "sentence", "d", "360:400", "Bus 64 stops here, but it does not run on Sundays."),
     EvidenceItem("f5", "sentence", "d", "240:300", "First aid is NOT your job, it is that of the ambulance service."),
 )
 SURE = Decision({"intercept": 5.0}, 0.5)
@@ -51,6 +54,7 @@ def answer(
         ("Why was the kiln built?", "Because the old one leaked. [2]", "Because the old one leaked.", ("e2",)),
         ("Can I put hot ashes in the bin?", "No. Never put hot ashes in the bin [1].", None, ("e1",)),
         ("Can I put hot ashes in the bin?", "No [1].", "No.", ("e1",)),
+        ("Can I put hot ashes in it?", "Yes. Never put hot ashes in it.", "No. Never put hot ashes in it.", ("e1",)),
         ("What do members and guests pay?", "- Members pay 40 euros [3]\n- Guests pay 55 euros [3]", None, ("e3",)),
         ("When was the kiln built?", "The kiln was built in 1911 [1].", "The kiln was built in 1911", ("e2",)),
     ],
@@ -70,7 +74,6 @@ def test_a_carried_answer_is_cited(question: str, reply: str, text: str | None, 
         ("Who built the kiln?", "It leaked [2]."),
         ("Who built the mill for Nora Brandt?", "Ida Holm [2]."),
         ("Can I put hot ashes in the bin?", "Yes. Put hot ashes in the bin [1]."),
-        ("Can I put hot ashes in the bin?", "Yes. Never put hot ashes in the brown bin [1]."),
         ("Can I put hot ashes in the bin?", "Yes [1]."),
         ("Can I put hot ashes in the bin?", "No [3] because Nora says so."),
         ("How often is the kiln used?", "1911 [2]."),
@@ -91,6 +94,12 @@ def test_what_no_row_carries_is_refused(question: str, reply: str) -> None:
         ("What does a repair cost that isn't covered?", "EUR 45", "EUR 45"),
         ("What does a repair cost that is covered?", "EUR 45", None),
         ("What gives first aid?", "The ambulance service gives first aid.", "The ambulance service gives first aid."),
+        ("How many sensors are in the ice?", "Forty-two.", "Forty-two."),
+        ("Does bus 64 run on Sundays?", "Yes. Bus 64 does not run on Sundays.", "No. Bus 64 does not run on Sundays."),
+        ("Is it true that bus 64 does not run on Sundays?", "No. Bus 64 does not run.", "Yes. Bus 64 does not run."),
+        ("Does bus 64 run on Sundays?", "No. Bus 64 runs on Sundays.", None),
+        ("What is it served with?", "Sour cream, not whipped cream.", "Sour cream, not whipped cream."),
+        ("What is allowed?", "The lines give the reason that children are welcome.", "Children are welcome."),
         ("Are children welcome?", "Yes. The lines clearly state that children are.", "Yes. Children are."),
         ("Who is welcome?", "The lines say that Children are welcome.", "Children are welcome."),
     ],
@@ -99,6 +108,23 @@ def test_names_of_currencies_are_equal_and_a_denial_counts_for_its_part_of_a_sen
     question: str, reply: str, text: str | None
 ) -> None:
     assert answer(question, reply, rows=OTHER_ROWS).answer == text
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "expected"),
+    [
+        ("How much is parking?", "Parking costs 5 euros.", {"first": 1.0, "carried": 1.0}),
+        ("How much is car parking?", "Car parking costs 5 euros.", {"first": 1.0, "carried": 0.0}),
+        ("What is allowed?", "Children are welcome.", {"first": 0.0, "carried": 1.0}),
+        ("Are children welcome?", "Yes.", {"first": 0.0, "carried": 0.0}),
+    ],
+)
+def test_signals_say_whether_the_first_row_is_cited_and_all_words_are_its_own(
+    question: str, reply: str, expected: dict[str, float]
+) -> None:
+    checked = check_reply(parse_written(reply), question, OTHER_ROWS)
+    signals = answer_signals(checked, OTHER_ROWS, NO_ANSWER, 0.5)
+    assert checked.sentences and {name: signals[name] for name in expected} == expected
 
 
 def test_only_sentences_without_support_are_dropped() -> None:
