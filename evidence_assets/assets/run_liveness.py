@@ -12,9 +12,10 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import dagster as dg
@@ -38,6 +39,8 @@ FOLLOW_JOB = "follow_changes"
 """The job that re-materializes stale assets."""
 SECONDS_BETWEEN_ATTEMPTS = 2.0
 """Seconds between two attempts to get a pool slot that another process holds."""
+MAX_KEPT_CONNECTIONS = 8
+"""Databases with a kept connection: each run has its own, and the oldest is of a run that has ended."""
 _FAILURE_REASON_TAG = "dagster/failure_reason"
 _WILL_RETRY_TAG = "dagster/will_retry"
 _INTERRUPTED = "UNEXPECTED_TERMINATION"
@@ -184,8 +187,29 @@ def _relax_sync(connection: Any, _record: Any) -> None:
 
     With a write-ahead log, a killed process loses no events; a power failure may lose the last ones.
     """
-    if isinstance(connection, sqlite3.Connection):
-        connection.execute("PRAGMA synchronous=NORMAL")
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    connection.execute("PRAGMA synchronous=NORMAL")
+    with suppress(sqlite3.OperationalError):  # another process is creating the database; the next event does it
+        connection.execute("PRAGMA journal_mode=WAL")  # Dagster sets it, too, but after it has created all tables
+        _keep_open(connection.execute("PRAGMA database_list").fetchone()[2])
+
+
+_kept_connections: dict[str, sqlite3.Connection] = {}
+"""A connection to each of the last databases in use, the latest at the end."""
+_kept_connections_lock = Lock()
+
+
+def _keep_open(path: str) -> None:
+    """Keep a connection to a database: Dagster connects for each event, and closing the last one is a checkpoint."""
+    if not path:
+        return  # in memory
+    with _kept_connections_lock:
+        connection = _kept_connections.pop(path, None) or sqlite3.connect(path, check_same_thread=False)
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # SQLite opens the log when it first reads
+        _kept_connections[path] = connection
+        for oldest in list(_kept_connections)[:-MAX_KEPT_CONNECTIONS]:
+            _kept_connections.pop(oldest).close()
 
 
 def speed_up_databases() -> None:
