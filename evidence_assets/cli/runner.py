@@ -296,6 +296,8 @@ class RunQueue:
         self._instance = instance
         self._start = time.monotonic()
         self._n_done = 0
+        self._total = 0
+        """Materializations of all batches; 0 if not counted since the last unit, which may have added partitions."""
         self._missing_assets = set[AssetPartition]()
         self.report = Report(assets=sum(map(selection.has_asset, graph.materializable_asset_keys)))
         upstream = self._find_upstream_batches()
@@ -340,6 +342,7 @@ class RunQueue:
                     self._order.done(unit.batch)
 
     def _add(self, unit: Unit, result: UnitResult) -> None:
+        self._total = 0
         for text in result.lines:
             self.print_progress(text)
         self.report.add(result.report)
@@ -378,12 +381,12 @@ class RunQueue:
         self._n_done += 1
         if not text:
             return
-        # recounted each time: reading the seed files adds partitions
-        numbers = range(len(self._batches))
-        total = sum(len(keys) for number in numbers for keys in self._keys_by_partition(number).values())
+        if not self._total:
+            numbers = range(len(self._batches))
+            self._total = sum(len(keys) for number in numbers for keys in self._keys_by_partition(number).values())
         elapsed = time.monotonic() - self._start
-        seconds_left = elapsed / self._n_done * (total - self._n_done)
-        progress = f"{self._n_done:>4}/{total}  {elapsed:5.0f} s, about {seconds_left:3.0f} s left"
+        seconds_left = elapsed / self._n_done * (self._total - self._n_done)
+        progress = f"{self._n_done:>4}/{self._total}  {elapsed:5.0f} s, about {seconds_left:3.0f} s left"
         out.print(f"{progress}  {text}")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
+from evidence_assets.cli import runner
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
     RunSelection,
@@ -179,6 +180,40 @@ def test_the_longest_chain_starts_first() -> None:
         queue = RunQueue(graph, [[dg.AssetKey(name)] for name in "abcd"], EVERYTHING, instance)
         queue.work(submit, 1)
     assert started == ["b", "a", "c", "d"]
+
+
+def test_progress_counts_added_partitions_once_per_unit(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = dg.DynamicPartitionsDefinition(name="files")
+
+    @dg.asset
+    def folder() -> None: ...
+
+    @dg.asset(deps=[folder], partitions_def=files)
+    def contents() -> None: ...
+
+    graph = dg.Definitions(assets=[folder, contents]).resolve_asset_graph()
+    counted = list[str]()
+
+    def count_partitions(graph: object, key: dg.AssetKey, *arguments: object) -> list[str | None]:
+        counted.append(key.to_user_string())
+        return list_partitions(graph, key, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(runner, "list_partitions", count_partitions)
+    with dg.DagsterInstance.ephemeral() as instance:
+
+        def submit(unit: Unit) -> Future[UnitResult]:
+            instance.add_dynamic_partitions("files", ["a", "b"])
+            future = Future[UnitResult]()
+            future.set_result(UnitResult(Report(), set(unit.keys), ["first line", "second line"]))
+            return future
+
+        queue = RunQueue(graph, [[folder.key], [contents.key]], EVERYTHING, instance)
+        queue.work(submit, 1)
+    progress = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert progress == [f"{n}/3" for n in range(1, 7)]
+    assert counted.count("folder") == 1 + 3, "once to start it and once for the lines of each of three units"
 
 
 def test_the_error_for_an_unknown_name_suggests_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
