@@ -76,6 +76,7 @@ class HFMaskedLM:
         require_mask(tokenizer, model_id)
         self._model = model.to(device).eval()
         self._tokenizer = tokenizer
+        self._mask_id = tokenizer.mask_token_id  # the tokenizer looks it up by name each time
         # the wrapper's call also copies each encoding into lists, which took a sixth of a harvest
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
@@ -113,7 +114,7 @@ class HFMaskedLM:
         rows = [encoding.ids for _, encoding in self._tokenize(texts)]
         positions = []
         for text, slot, ids in zip(texts, slots, rows, strict=True):
-            masks = [position for position, piece in enumerate(ids) if piece == self._tokenizer.mask_token_id]
+            masks = [position for position, piece in enumerate(ids) if piece == self._mask_id]
             if not 0 <= slot < len(masks):
                 raise ValueError(f"slot {slot} is not in a text with {len(masks)} masked slots: {text!r}")
             positions.append(masks[slot])
@@ -139,7 +140,7 @@ class HFMaskedLM:
         """Yield a target for each token of the words that fill the slots of a text one after another."""
         pieces = [self._backend.encode(self._prefix + word, add_special_tokens=False).ids for word in words]
         widths = dict(zip(slots, map(len, pieces), strict=True))
-        row, ranges = _widen_masks(ids, self._tokenizer.mask_token_id, widths)
+        row, ranges = _widen_masks(ids, self._mask_id, widths)
         for word, slot in enumerate(slots):
             for position, piece in zip(ranges[slot], pieces[word], strict=True):
                 yield _Target(list(row), position, piece, text, word)
@@ -160,9 +161,8 @@ class HFMaskedLM:
         return [results[i] for i in range(len(texts))]
 
     def word_log_probs(self, texts: Sequence[str], context: WordContext = "both") -> list[FloatArray]:
-        mask_id = self._tokenizer.mask_token_id
         targets = [
-            _Target(item.mask_from(position, mask_id, context), position, item.ids[position], text, word)
+            _Target(item.mask_from(position, self._mask_id, context), position, item.ids[position], text, word)
             for text, item in enumerate(self._encode(texts))
             for position, word in item.words_by_position()
         ]
@@ -193,7 +193,7 @@ class HFMaskedLM:
                 raise ValueError(
                     f"{self.model_id} reads {self._max_tokens} tokens, but this text has {len(ids)}: {text!r}"
                 )
-            if ids.count(self._tokenizer.mask_token_id) != text.count(MASK_SLOT):
+            if ids.count(self._mask_id) != text.count(MASK_SLOT):
                 raise ValueError(f"the text contains the model's mask token {mask!r}: {text!r}. Remove it")
             result.append((masked_text, encoding))
         return result
