@@ -76,7 +76,7 @@ class TokenStore:
     def __init__(self, folder: Path, *, expected: str, cache: Path, max_bytes: int = MAX_CACHE_BYTES) -> None:
         self.meta = StoreMeta(**open_description(folder / "meta.json", VERSION, expected))
         self.pieces = TermIndex(folder / "pieces")
-        self._cache_folder = cache
+        self.cache_folder = cache
         self._max_bytes = max_bytes
         self._caches: dict[tuple[str, str], TokenCache] = {}
 
@@ -84,7 +84,7 @@ class TokenStore:
         """Token cache of an encoder or of a view of it."""
         model = encoder.model_id, encoder.revision
         if model not in self._caches:
-            self._caches[model] = TokenCache(self._cache_folder, encoder, max_bytes=self._max_bytes)
+            self._caches[model] = TokenCache(self.cache_folder, encoder, max_bytes=self._max_bytes)
         return self._caches[model]
 
 

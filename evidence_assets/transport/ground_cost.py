@@ -82,11 +82,14 @@ class GroundCost(ABC):
     ``name``: Name in settings.
     ``layers``: Number of hidden layers that :meth:`vectors` combines; 0 for the encoder's token vectors.
     ``weighting``: Required token weighting, if the cost is defined for only one.
+    ``is_convex``: Whether the cost is jointly convex in its two points. Then, by Jensen's inequality, the cost between
+        the mean points of two texts is a lower bound of their transport cost.
     """
 
     name: ClassVar[str]
     layers: ClassVar[int] = 0
     weighting: ClassVar[Literal["text", "corpus", "idf"] | None] = None
+    is_convex: ClassVar[bool] = False
 
     def vectors(self, layers: Array) -> Array:
         """Token vectors from hidden layers (tokens × layers × d), if :attr:`layers` is not 0."""

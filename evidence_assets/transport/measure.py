@@ -42,6 +42,11 @@ class TokenMeasure:
         """The weights, normalised to 1."""
         return normalise_masses(self.weights)
 
+    def mean(self) -> Array:
+        """Mean of the points, weighted by the masses; its bits do not depend on the number of threads."""
+        points, masses = self.with_mass()
+        return np.asarray(np.einsum("i,id->d", masses, points))
+
     def with_mass(self) -> tuple[Array, Array]:
         """Points and masses of the tokens that have mass; the others do not change a distance."""
         masses = self.masses

@@ -153,6 +153,20 @@ class TestRegisteredCosts:
             for bound, text in zip(sharper.values, texts, strict=True):
                 assert bound <= distance(query, text, cost) + 1e-6 * (1 + exact.max())
 
+    @settings(max_examples=25, deadline=None)
+    @given(seed=st.integers(0, 10**6), d=st.sampled_from([2, 5, 64]), kind=st.sampled_from(["flat", "peaky", "mixed"]))
+    def test_the_cost_of_mean_points_is_a_bound_if_the_cost_is_convex(
+        self, cost: GroundCost, seed: int, d: int, kind: str
+    ) -> None:
+        pool = random_pool(np.random.default_rng(seed), 6, d, 8, kind)
+        texts = [pool.measure(i, cost) for i in range(len(pool))]
+        means = np.stack([text.mean() for text in texts])
+        assert means == pytest.approx(np.stack([np.average(t.points, axis=0, weights=t.masses) for t in texts]))
+        bounds = cost.matrix(means, means)
+        exact = np.array([[distance(x, y, cost) for y in texts] for x in texts])
+        is_bound = (bounds <= exact + 1e-9 * (1 + exact)).all()
+        assert is_bound or not cost.is_convex
+
     @settings(max_examples=8, deadline=None)
     @given(
         seed=st.integers(0, 10**6),
@@ -222,6 +236,13 @@ def test_points_match_the_published_formulas() -> None:
     concatenated = np.concatenate([layers.mean(1), layers.max(1), layers.min(1)], axis=1)
     power_means = get_ground_cost("moverscore").vectors(layers)
     assert power_means == pytest.approx(concatenated / np.linalg.norm(concatenated, axis=1, keepdims=True))
+
+
+def test_the_cosine_of_mean_points_is_no_bound() -> None:
+    cost = get_ground_cost("cosine")
+    x, y = TokenMeasure([[1.0, 0.0], [-1.0, 0.1]], [1, 1]), TokenMeasure([[1.0, 0.0], [-3.0, 0.3]], [1, 1])
+    assert distance(x, y, cost) == pytest.approx(0, abs=1e-12) and not cost.is_convex
+    assert cost.matrix(x.mean()[None], y.mean()[None]).item() > 0.5
 
 
 def test_a_cost_without_a_naive_formula_is_named() -> None:

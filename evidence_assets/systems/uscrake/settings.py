@@ -73,3 +73,18 @@ class UscrakeSettings:
     def max_triples(self) -> int:
         """Maximum triples of an option that the judge scores; the asset's metadata count the others."""
         return self.triples_judged * self.s or MAX_TRIPLES
+
+
+@dataclass(frozen=True)
+class MeanFirstSettings(UscrakeSettings):
+    """Parameters of a variant that narrows its pools by the mean points of chunks.
+
+    ``exact_share``: Share of a pool, at least k chunks, that is encoded and ranked exactly; 1 ranks the whole pool.
+    """
+
+    exact_share: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.ground and self.ground.is_convex):
+            raise ValueError(f"{self.cost} has no lower bound by mean points: choose a convex cost such as jsd")

@@ -22,7 +22,7 @@ from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 from evidence_assets.systems.uscrake.evidence_judges import Judge, LateInteraction, PairJudge
 from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.selector import FirstRows, FirstRowsSettings, UscrakeSelector
-from evidence_assets.systems.uscrake.settings import UscrakeSettings
+from evidence_assets.systems.uscrake.settings import MeanFirstSettings, UscrakeSettings
 
 MODEL_KINDS: tuple[ModelKind, ...] = ("encoder", "reranker")
 
@@ -79,6 +79,13 @@ class Uscrake(SelectionMethod[UscrakeSettings]):
         else:
             judge = PairJudge(get_reranker(profile.reranker, profile.token_encoder))
         return UscrakeSelector(settings, passages, get_encoder(profile.encoder), token_encoder, judge, triples)
+
+
+class MeanFirst(Uscrake):
+    """USCRaKE with pools that the mean points of chunks narrow before tokens are encoded."""
+
+    name = "mean_first"
+    settings_class = MeanFirstSettings
 
 
 class RankedRows(SelectionMethod[FirstRowsSettings]):

@@ -20,8 +20,9 @@ from evidence_assets.retrieval.token_cache import CachedText
 from evidence_assets.retrieval.token_store import TokenTexts
 from evidence_assets.systems.uscrake.chunk_ranking import BestChunks, ChunkRanker, Sentence
 from evidence_assets.systems.uscrake.evidence_judges import JudgedText
+from evidence_assets.systems.uscrake.mean_ranking import MeanRanking
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, find_pools
-from evidence_assets.systems.uscrake.settings import UscrakeSettings
+from evidence_assets.systems.uscrake.settings import MeanFirstSettings, UscrakeSettings
 from evidence_assets.text.referents import find_referent
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPool
@@ -68,12 +69,17 @@ class TextEvidence:
         passages.store.tokens(view)  # opens the cache before threads share it
         self._encoded = EncodedPassages(passages.corpus, passages.store, view, settings.weighting, settings.titles)
         self._ranker = ChunkRanker(settings, self._encoded)
+        self._mean_ranking: MeanRanking | None = None
+        if isinstance(settings, MeanFirstSettings):
+            self._mean_ranking = MeanRanking(settings, self._encoded)
 
     def candidates(self, hypotheses: Sequence[Hypothesis]) -> list[list[TextCandidate]]:
         """Text evidence of each hypothesis, best first; a query without tokens has none."""
         pools = find_pools(hypotheses, self._corpus, self._encoder, self._settings.R)
         if self._settings.cost == "embedding":  # others need no tokens
             pools = [pool.select(np.sort(top_positions(pool.cosines, self._settings.k))) for pool in pools]
+        if self._mean_ranking:
+            pools = self._mean_ranking.narrow(hypotheses, pools)
         rankings = [Ranking(h, pool, self._ranker.start(h.query)) for h, pool in zip(hypotheses, pools, strict=True)]
         candidates: list[list[TextCandidate]] = []
         for batch in self._batches(rankings):

@@ -119,6 +119,7 @@ class JensenShannon(GroundCost):
     """
 
     name = "jsd"
+    is_convex = True
 
     def factors(self, weights: Array, temperature: float) -> Array | None:
         return np.asarray(weights / temperature)

@@ -57,6 +57,7 @@ class Euclidean(GroundCost):
     """
 
     name = "euclidean"
+    is_convex = True
 
     def factors(self, weights: Array, temperature: float) -> Array | None:
         return weights

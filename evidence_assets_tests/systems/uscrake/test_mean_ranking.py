@@ -1,0 +1,164 @@
+"""Pools that are narrowed by mean points: the bound, what is encoded, and the evidence."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from evidence_assets.experiment.evidence.selection import SelectedEvidence
+from evidence_assets.experiment.methods import read_settings
+from evidence_assets.experiment.variants import variants_of
+from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.store import Lake
+from evidence_assets.reasoning.questions import Question
+from evidence_assets.systems.uscrake import mean_ranking
+from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
+from evidence_assets.systems.uscrake.mean_ranking import MeanRanking
+from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, Query
+from evidence_assets.systems.uscrake.selector import UscrakeSelector
+from evidence_assets.systems.uscrake.settings import MeanFirstSettings
+from evidence_assets.transport import get_ground_cost
+from evidence_assets_tests.conftest import World
+from evidence_assets_tests.systems.selector_contract import SelectorCase, SelectorContract
+from evidence_assets_tests.systems.uscrake import small_pages
+from evidence_assets_tests.systems.uscrake.test_large_pools import (
+    MAX_BYTES,
+    N_CHUNKS,
+    QUESTION,
+    WideEncoder,
+    open_passages,
+    select,
+    texts_of_chunks,
+)
+from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
+from evidence_assets_tests.transport.random_texts import distance
+
+PUBLISHED = {"cost": "jsd", "grain": "chunk", "titles": False, "links": 0, "R": 200, "k": 7, "parts": "chunks"}
+
+
+def open_ranking(passages: Passages, encoder: PieceEncoder, **settings: Any) -> MeanRanking:
+    mean_first = MeanFirstSettings(**{**PUBLISHED, **settings})
+    return MeanRanking(mean_first, EncodedPassages(passages.corpus, passages.store, encoder, "text", mean_first.titles))
+
+
+def select_mean_first(passages: Passages, encoder: WideEncoder, **settings: Any) -> list[SelectedEvidence]:
+    mean_first = MeanFirstSettings(**{**PUBLISHED, **settings})
+    selector = UscrakeSelector(mean_first, passages, PieceEncoder(), encoder, LateInteraction(encoder))
+    (evidence,) = selector.select([QUESTION])
+    return evidence
+
+
+def ids_of(evidence: list[SelectedEvidence]) -> list[tuple[str, str]]:
+    return [(row.option, row.parents[0].id) for row in evidence]
+
+
+@pytest.mark.parametrize(("grain", "titles"), [("chunk", False), ("sentence", True)])
+def test_the_whole_pool_has_the_evidence_of_the_exact_variant(tmp_path: Path, grain: Any, titles: bool) -> None:
+    passages, encoder = open_passages(tmp_path, 1 << 30)
+    settings = {**PUBLISHED, "grain": grain, "titles": titles}
+    assert select_mean_first(passages, encoder, **settings, exact_share=1) == select(passages, encoder, **settings)
+
+
+def test_only_the_share_with_the_least_bounds_is_encoded_and_ranked(tmp_path: Path) -> None:
+    passages, encoder = open_passages(tmp_path, MAX_BYTES)
+    ranking = open_ranking(passages, encoder)
+    everything = Pool(np.arange(N_CHUNKS), np.zeros(N_CHUNKS))
+    expected = set()
+    nearest_of_label = {}
+    for label, option in QUESTION.hypotheses:
+        (tokens,) = encoder.encode_tokens([QUESTION.query(option)])
+        query = Query(QUESTION.query(option), tokens)
+        nearest_of_label[label] = np.argsort(ranking.bounds(query, everything), kind="stable")[:30]
+        hypothesis = Hypothesis(QUESTION, label, option, query, query)
+        (narrowed,) = ranking.narrow([hypothesis], [everything])
+        assert narrowed.chunks.tolist() == sorted(nearest_of_label[label].tolist())
+        (whole,) = open_ranking(passages, encoder, exact_share=1).narrow([hypothesis], [everything])
+        assert whole is everything
+        expected |= {texts_of_chunks()[i] for i in nearest_of_label[label]}
+    passages.store.tokens(encoder)._max_bytes = 0
+    encoder.encoded_texts.clear()
+    evidence = select_mean_first(passages, encoder, R=N_CHUNKS, exact_share=0.1)
+    assert Counter(text for text in encoder.encoded_texts if text in texts_of_chunks()).keys() <= expected
+    for label, chunk in ids_of(evidence):
+        assert int(chunk[1:]) in nearest_of_label[label]
+    exact = ids_of(select(passages, encoder, **{**PUBLISHED, "R": N_CHUNKS}))
+    assert len(set(ids_of(evidence)) & set(exact)) > 0.8 * len(exact)
+    few = ids_of(select_mean_first(passages, encoder, exact_share=0.001))
+    assert Counter(label for label, _ in few) == dict.fromkeys(QUESTION.labels, PUBLISHED["k"]), "at least k are ranked"
+
+
+def test_the_file_of_means_is_computed_once_and_has_the_same_bytes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mean_ranking, "CHUNKS_PER_BLOCK", 128)
+    passages, encoder = open_passages(tmp_path / "first", MAX_BYTES)
+    ranking = open_ranking(passages, encoder)
+    pool = Pool(np.arange(N_CHUNKS), np.zeros(N_CHUNKS))
+    (tokens,) = encoder.encode_tokens(["honey of bees"])
+    query = Query("honey of bees", tokens)
+    bounds = ranking.bounds(query, pool)
+    assert Counter(Counter(t for t in encoder.encoded_texts if t in texts_of_chunks()).values()) == {1: N_CHUNKS}
+    assert max(encoder.file_bytes) <= 2 * MAX_BYTES
+    encoder.encoded_texts.clear()
+    assert open_ranking(passages, encoder).bounds(query, pool).tolist() == bounds.tolist() and not encoder.encoded_texts
+    monkeypatch.setattr(mean_ranking, "CHUNKS_PER_BLOCK", 50)
+    others, other_encoder = open_passages(tmp_path / "second", 0)
+    again = open_ranking(others, other_encoder)
+    again.bounds(query, pool)
+    assert again.path.name == ranking.path.name and again.path.read_bytes() == ranking.path.read_bytes()
+    with_titles = open_ranking(passages, encoder, titles=True)
+    unscaled = open_ranking(passages, encoder, cost="jsd_unscaled")
+    assert len({ranking.path, with_titles.path, unscaled.path}) == 3
+
+
+@pytest.mark.parametrize("cost", ["jsd", "jsd_unscaled"])
+def test_stored_means_bound_the_exact_costs_of_chunks(tmp_path: Path, cost: str) -> None:
+    passages = small_pages.passages(tmp_path)
+    ranking = open_ranking(passages, small_pages.ENCODER, cost=cost)
+    encoded = EncodedPassages(passages.corpus, passages.store, small_pages.ENCODER)
+    everything = np.arange(len(passages.corpus))
+    texts = encoded.texts(everything)
+    for text in ("salty fish live in the sea", "honey", "sweet nectar of blossoms"):
+        query = small_pages.query(text)
+        measure = get_ground_cost(cost).measure(query.tokens.vectors, encoded.token_weights(query.tokens.tokens))
+        exact = np.array([distance(measure, texts.measure(i, cost), cost) for i in everything.tolist()])
+        bounds = ranking.bounds(query, Pool(everything, np.zeros(len(everything))))
+        assert (bounds <= exact + 1e-5).all(), "means are rounded to float16"
+
+
+def test_a_query_without_tokens_and_an_empty_corpus_have_no_evidence(tmp_path: Path) -> None:
+    settings = MeanFirstSettings(**{**PUBLISHED, "k": 1})
+    empty = Question("q", "b", "mcqa", "", ("", " "))
+    for name, pages in (("pages", small_pages.PAGES), ("none", {})):
+        passages = small_pages.passages(tmp_path / name, pages)
+        encoder = small_pages.ENCODER
+        selector = UscrakeSelector(settings, passages, encoder, encoder, LateInteraction(encoder))
+        assert list(selector.select([empty])) == [[]]
+        assert bool(next(selector.select(small_pages.QUESTIONS))) == bool(pages)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"cost": "cosine"}, "cosine has no lower bound by mean points"),
+        ({"cost": "fusion"}, "fusion has no lower bound by mean points"),
+        ({"cost": "jsd", "exact_share": 0}, "exact_share: x: Input should be greater than 0"),
+        ({"cost": "jsd", "exact_share": 1.5}, "exact_share: x: Input should be less than or equal to 1"),
+    ],
+)
+def test_bad_settings_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        read_settings(MeanFirstSettings, settings, owner="x", defaults={})
+
+
+class TestNarrowedPools(SelectorContract):
+    """The contract of selectors on a benchmark with a corpus, a tenth of which is more than k chunks."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def case(cls, made_world: World) -> SelectorCase:
+        (variant,) = (each for each in variants_of("uscrake") if each.name == "uscrake_mean_first")
+        few = variant.model_copy(update={"parameters": variant.parameters | {"k": 2}})
+        return SelectorCase.open(few, Lake(made_world.root / "data_lake"), "sample_mcqa")
