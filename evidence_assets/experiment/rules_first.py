@@ -22,6 +22,8 @@ from evidence_assets.reasoning.tasks import Chain, Choice, ChooseAnswer, Explain
 
 VERSION = "1"
 """Raise it whenever equal choices of rules and model may become other choices."""
+RULES_MODEL_ID = "extractive"
+"""What predictions of the rules alone have as their model."""
 MODEL_WEIGHT = 0.5
 """Weight of the model's log probabilities; the rules have the rest. On 55 questions that the rules leave open, weights
 from .2 to .9 differ by at most four answers."""
@@ -32,8 +34,8 @@ MIN_SHARE = 0.6
 class RulesFirst:
     """Chooses by ``rules``, and by ``model`` too where the rules settle nothing.
 
-    The rules alone answer a question without options that is asked about a table: its options are cells, of which a
-    model takes one even if none answers.
+    The rules alone answer a question that is asked about a table: its options are mostly cells, of which a model takes
+    one even if none answers.
     """
 
     name = "rules_first"
@@ -57,10 +59,14 @@ class RulesFirst:
         return choices
 
 
+def is_asked_about_table(question: Question) -> bool:
+    """Whether a user asks this one question about a table, whose cells are the options if none were given."""
+    return (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
+
+
 def _is_settled(choice: Choice | Failure, question: Question) -> bool:
     """Whether the choice of the rules stands."""
-    is_open_question = (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
-    return is_open_question or (isinstance(choice, Choice) and choice.status == "answered")
+    return is_asked_about_table(question) or (isinstance(choice, Choice) and choice.status == "answered")
 
 
 def _combine(task: ChooseAnswer, by_rules: Choice | Failure, reply: Choice | Failure) -> Choice | Failure:

@@ -452,3 +452,5 @@ def test_a_model_is_asked_about_a_table_only_for_claims_that_the_rules_do_not_se
             "SELECT DISTINCT c.reasoner, c.model_id, p.reasoner FROM chains c JOIN predictions p USING (question_id)"
         ).fetchall()
     assert reasoners == [("extractive", "extractive", "rules_first")], "the rules explain"
+    is_question = text.endswith("?")
+    assert prediction["confidence_basis"].startswith("calibrated on 195 answers" if is_question else "raw share")

@@ -9,9 +9,9 @@ from typing import Protocol
 
 import polars as pl
 
-from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
+from evidence_assets.experiment.rules_first import RULES_MODEL_ID, RulesFirst, is_asked_about_table
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import PredictionRow, typed_rows
 from evidence_assets.lake.ids import content_id
@@ -102,7 +102,7 @@ def prediction_rows(
     """
     by_id = {content_id("prediction", q.question_id, selector, answerer.name, answerer.model_id): q for q in questions}
     all_fits = packaged_fits() if fits is None else fits
-    fit_of = {key: _find_fit(question, all_fits, answerer.model_id) for key, question in by_id.items()}
+    fit_of = {key: _find_fit(question, all_fits, answerer) for key, question in by_id.items()}
     inputs = {key: _hash_inputs(answerer, question, fit_of[key]) for key, question in by_id.items()}
     writer = RowWriter("predictions", previous, inputs, "prediction_id")
     question_batches = ([by_id[each] for each in batch] for batch in batches(writer.todo, TASKS_PER_BATCH))
@@ -141,11 +141,12 @@ def _hash_inputs(answerer: Answerer, question: Question, fit: Fit | None) -> str
     return content_id(question.question_id, answerer.name, answerer.version, inputs, LINEAGE_VERSION, basis)
 
 
-def _find_fit(question: Question, fits: Fits, model_id: str) -> Fit | None:
-    """The fit of the confidence in answers of a model to questions of this kind."""
-    is_asked = (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
-    family = ASKED_TABLES if is_asked else confidence_family(question.task, question.options)
-    return fits.get((family, model_id))
+def _find_fit(question: Question, fits: Fits, answerer: Answerer) -> Fit | None:
+    """The fit of the confidence in answers of a model, or of rules before it, to questions of this kind."""
+    if is_asked_about_table(question):
+        model_id = RULES_MODEL_ID if answerer.name == RulesFirst.name else answerer.model_id
+        return fits.get((ASKED_TABLES, model_id))
+    return fits.get((confidence_family(question.task, question.options), answerer.model_id))
 
 
 def _hash_answer(answer: Answer, omissions: Sequence[Mapping[str, str]] | None) -> str:
