@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import polars as pl
 
-from evidence_assets.benchmarks.records import GoldEvidence, QuestionRecord
+from evidence_assets.benchmarks.records import ASKED_BENCHMARK, GoldEvidence, QuestionRecord
 from evidence_assets.experiment.stored_rows import GoldEvidenceRow, QuestionRow, typed_rows
 from evidence_assets.graphs.merge import prefixed_node_id
 from evidence_assets.lake.ids import shard_of
@@ -84,3 +84,8 @@ def hide_gold(record: QuestionRecord) -> Question:
     return Question(
         record.question_id, record.benchmark, record.task, record.text, record.options, record.table_id or ""
     )
+
+
+def is_asked_about_table(question: Question) -> bool:
+    """Whether a user asks this one question about a table, whose cells are the options if none were given."""
+    return (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")

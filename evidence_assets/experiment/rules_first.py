@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import log_softmax
 
-from evidence_assets.benchmarks.records import ASKED_BENCHMARK
+from evidence_assets.experiment.question_rows import is_asked_about_table
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.vectors import Array
 from evidence_assets.reasoning.confidence import probabilities
@@ -57,11 +57,6 @@ class RulesFirst:
         for number, reply in zip(sent, replies, strict=True):
             choices[number] = _combine(tasks[number], choices[number], reply)
         return choices
-
-
-def is_asked_about_table(question: Question) -> bool:
-    """Whether a user asks this one question about a table, whose cells are the options if none were given."""
-    return (question.benchmark, question.task) == (ASKED_BENCHMARK, "table_qa")
 
 
 def _is_settled(choice: Choice | Failure, question: Question) -> bool:

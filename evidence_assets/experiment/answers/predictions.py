@@ -10,8 +10,9 @@ from typing import Protocol
 import polars as pl
 
 from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
+from evidence_assets.experiment.question_rows import is_asked_about_table
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
-from evidence_assets.experiment.rules_first import RULES_MODEL_ID, RulesFirst, is_asked_about_table
+from evidence_assets.experiment.rules_first import RULES_MODEL_ID, RulesFirst
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import PredictionRow, typed_rows
 from evidence_assets.lake.ids import content_id
