@@ -46,7 +46,7 @@ demo: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
 PYTEST = env -u DAGSTER_HOME OMP_NUM_THREADS=2 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev
-	$(PYTEST) -m "not long"
+	$(PYTEST) -m "not (slow or long or demo)"
 
 test-all: $(VENV)/.dev
 	$(PYTEST)

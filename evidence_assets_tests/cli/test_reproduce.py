@@ -43,6 +43,7 @@ def run(*arguments: str) -> str:
     return result.output
 
 
+@pytest.mark.slow
 def test_all_tables_are_listed_with_their_state() -> None:
     tables = json.loads(run("--json"))
     assert sum(t["printed"] for t in tables) == len(figures())
@@ -97,6 +98,7 @@ def test_a_table_is_drawn_beside_its_printed_figures(tmp_path: Path) -> None:
         assert refused.exit_code == 1 and name in refused.output
 
 
+@pytest.mark.slow
 def test_every_table_has_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part is there: data with targets, models with ports, work, sources, and what cannot be had."""
     n_planned = 0
@@ -146,6 +148,7 @@ def test_a_table_chooses_its_profile_and_presets(
     assert (plan["profile"], plan["presets"]) == (profile, presets)
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_is_known_and_guesses_nothing() -> None:
     plan = json.loads(run("thesis-7.5", "--plan", "--json"))
     assert {data["name"] for data in plan["data"]} == {"obqa", "csqa", "arc_c", "wikipedia"}, "no graph for chunks"

@@ -97,6 +97,7 @@ def test_invalid_notes_about_printed_variants_are_reported(text: str, message: s
     assert re.search(message, f"{error.value} {error.value.field}")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "profile", [p if p == "paper" else pytest.param(p, marks=pytest.mark.long) for p in profiles.available()]
 )

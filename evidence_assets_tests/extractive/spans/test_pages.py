@@ -111,6 +111,7 @@ def test_simple_questions_on_notes_are_mostly_answered_and_never_wrong() -> None
         assert alone.answer == answer.answer, "the cited evidence alone gives the same answer"
 
 
+@pytest.mark.slow
 def test_questions_on_pages_of_people_are_answered_and_rarely_wrong(tmp_path: Path) -> None:
     verdicts = Counter(verdict for _, verdict, _ in grade_questions("sixth", read_set("sixth")[::3], tmp_path))
     assert verdicts[RIGHT] + verdicts[STATEMENT] >= 30 and verdicts[WRONG] + verdicts[FALSE] <= 5, verdicts
