@@ -347,18 +347,18 @@ def answer_sources(
     from evidence_assets.experiment.asked_sources import rank_answers
 
     answers = []
-    errors: dict[str, BadInput | StaleInput] = {}
+    errors: list[tuple[str, BadInput | StaleInput]] = []
     for source in sources:
         try:
             prediction = _answer_in_lake(lake, text, options, source, choice, inform, partial(on_stage, source))
         except (BadInput, StaleInput) as error:
-            errors[source.name] = error
+            errors.append((source.name, error))
             continue
         with connect(lake.root, lazy=True) as connection:
             answers.append(SourceAnswer(source, view_answer(connection, prediction["prediction_id"])))
     if not answers:
-        raise next(iter(errors.values()))
-    for name, reason in errors.items():
+        raise errors[0][1]
+    for name, reason in errors:
         inform(f"not asked: {name}: {reason}")
     ranking = rank_answers([(answer.status, answer.confidence) for answer in answers])
     return [answers[position] for position in ranking]

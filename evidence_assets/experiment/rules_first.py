@@ -25,8 +25,7 @@ VERSION = "1"
 RULES_MODEL_ID = "extractive"
 """What predictions of the rules alone have as their model."""
 MODEL_WEIGHT = 0.5
-"""Weight of the model's log probabilities; the rules have the rest. On 55 questions that the rules leave open, weights
-from .2 to .9 differ by at most four answers."""
+"""Weight of the model's log probabilities; the rules have the rest. Where these settle nothing, neither knows more."""
 MIN_SHARE = 0.6
 """Minimum share of an answer that the rules find no reason for. Below, both of them guess."""
 
@@ -44,15 +43,14 @@ class RulesFirst:
         self._rules = rules
         self._model = model
         self.model_id = model.model_id
-        self.version = content_id(VERSION, rules.version, model.version, MODEL_WEIGHT)
+        self.version = content_id(VERSION, rules.version, model.version, MODEL_WEIGHT, MIN_SHARE)
 
     def explain(self, tasks: Sequence[ExplainOption]) -> list[Chain | Failure]:
         return self._rules.explain(tasks)
 
     def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         choices = self._rules.choose(tasks)
-        is_open = [not _is_settled(choice, task.question) for choice, task in zip(choices, tasks, strict=True)]
-        sent = [number for number, is_sent in enumerate(is_open) if is_sent]
+        sent = [number for number, task in enumerate(tasks) if not _is_settled(choices[number], task.question)]
         replies = self._model.choose([tasks[number] for number in sent])
         for number, reply in zip(sent, replies, strict=True):
             choices[number] = _combine(tasks[number], choices[number], reply)

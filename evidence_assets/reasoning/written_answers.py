@@ -80,11 +80,10 @@ class WrittenReply:
 
 @dataclass(frozen=True)
 class CheckedReply:
-    """The sentences of a reply that their rows carry, and the share of all sentences that they are."""
+    """The verdict of a reply, and its sentences that their rows carry."""
 
     verdict: str
     sentences: tuple[WrittenSentence, ...]
-    kept_share: float
 
     @property
     def cited(self) -> tuple[int, ...]:
@@ -170,7 +169,7 @@ def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]
         if place:
             sentences.append(WrittenSentence(sentence.text, place))
     verdict = _settle_verdict(reply.verdict, question, sentences) if reply.verdict else ""
-    return CheckedReply(verdict, tuple(sentences), len(sentences) / max(1, len(reply.sentences)))
+    return CheckedReply(verdict, tuple(sentences))
 
 
 def _settle_verdict(verdict: str, question: str, sentences: Sequence[WrittenSentence]) -> str:

@@ -68,7 +68,7 @@ QUESTIONS: dict[str, Any] = {
     ),
     "drafted": Draft(
         ShortTask(make_question("When did Canberra become the capital?"), (), _CAPITAL),
-        CheckedReply("", (WrittenSentence("1913", (0,)),), 1.0),
+        CheckedReply("", (WrittenSentence("1913", (0,)),)),
     ),
     "table claim": ExplainOption(_CLAIM, "SUPPORTS", _CELLS),
     "aspirin": ExplainOption(

@@ -94,9 +94,7 @@ EXAMPLES = {
         ShortTask(make_question(QUESTION), (), EVIDENCE), ("Yes. Aspirin may treat pain [1].", "N/A", "Pain."), ()
     ),
     "check_written": Example(
-        Draft(
-            ShortTask(make_question(QUESTION), (), EVIDENCE), CheckedReply("", (WrittenSentence("Pain", (0,)),), 1.0)
-        ),
+        Draft(ShortTask(make_question(QUESTION), (), EVIDENCE), CheckedReply("", (WrittenSentence("Pain", (0,)),))),
         ("A", "B)", "A) yes"),
         ("C", "Perhaps."),
     ),
