@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -18,7 +19,8 @@ from evidence_assets.reasoning.tasks import Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.spelling import did_you_mean
 
-MAX_TRIPLETS = 20
+MAX_TRIPLETS = 12
+"""A small model can repeat a triplet until its reply is cut; no published query needs as many."""
 ANY_TYPE = "*"
 """Node type of a variable of any type. Language models must name a type and cannot use it."""
 
@@ -66,6 +68,8 @@ class TripletQuery:
 
 
 _PROMPT = Template.load(__package__, "triplets", "node_types edge_types denials question")
+_VARIABLE = r"^\?[A-Za-z0-9_]+$"
+"""Pattern of a variable's name, for constrained decoding; others are read, too."""
 _DENIALS = """
 Add "denied": true to a triplet that must not hold ("not", "except", "without"); its variables must also be in another \
 triplet. If an edge type itself says that something is absent, use this edge type instead."""
@@ -76,10 +80,12 @@ def reply_schema(schema: Schema) -> str:
     text = {"type": "string"}
     node_type = {**text, "enum": list(schema.node_types)}
     edge = {**text, "enum": list(schema.edge_types)}
-    variables = {"type": "array", "items": object_schema(name=text, type=node_type)}
+    variable = {**text, "pattern": _VARIABLE}
+    variables = {"type": "array", "items": object_schema(name=variable, type=node_type)}
     denied = {"denied": {"type": "boolean"}} if schema.denials else {}
-    triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text, **denied)}
-    return json.dumps(object_schema(target=text, variables=variables, triplets=triplets))
+    triplet = object_schema(head=text, edge=edge, tail=text, **denied)
+    triplets = {"type": "array", "items": triplet, "maxItems": MAX_TRIPLETS}
+    return json.dumps(object_schema(target=variable, variables=variables, triplets=triplets))
 
 
 TripletTask = tuple[str, Schema]
@@ -125,9 +131,10 @@ class _Reply(_ReplyPart):
     triplets: Annotated[list[_ReplyTriplet], Field(min_length=1, max_length=MAX_TRIPLETS)]
 
 
-def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
+def parse_triplets(reply: str, schema: Schema, question: str = "") -> TripletQuery:
     """Parse a reply strictly: one JSON object, alone or in one fenced block.
 
+    An end of several words with a question mark is a constant if the question names it.
     Raises UnusableReply for anything else, with a reason for the repair attempt.
     """
     try:
@@ -139,7 +146,7 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     for item in parsed.variables:
         if types.setdefault(item.name, _check_type(item.type, schema.node_types, "node type")) != item.type:
             raise UnusableReply(f"the variable {item.name!r} has two types")
-    triplets = dict.fromkeys(_build_triplet(row, types, schema) for row in parsed.triplets)
+    triplets = dict.fromkeys(_build_triplet(row, types, schema, question) for row in parsed.triplets)
     variables = [term for triplet in triplets for term in (triplet.head, triplet.tail) if term.is_variable]
     if not variables:
         raise UnusableReply("all ends are constants, so there is no unknown: use a variable for it")
@@ -149,14 +156,21 @@ def parse_triplets(reply: str, schema: Schema) -> TripletQuery:
     return TripletQuery(tuple(triplets), target)
 
 
-def _build_triplet(row: _ReplyTriplet, types: Mapping[str, str], schema: Schema) -> Triplet:
+def _build_triplet(row: _ReplyTriplet, types: Mapping[str, str], schema: Schema, question: str) -> Triplet:
     if row.denied and not schema.denials:
         raise UnusableReply("triplets cannot be denied here: remove 'denied'")
-    for end in (row.head, row.tail):
-        if end.startswith("?") and end not in types:
-            raise UnusableReply(f"the variable {end!r} has no type")
     edge_type = _check_type(row.edge, schema.edge_types, "edge type")
-    return Triplet(Term(row.head, types.get(row.head)), edge_type, Term(row.tail, types.get(row.tail)), row.denied)
+    head, tail = (_build_term(end, types, question) for end in (row.head, row.tail))
+    return Triplet(head, edge_type, tail, row.denied)
+
+
+def _build_term(end: str, types: Mapping[str, str], question: str) -> Term:
+    if not end.startswith("?") or end in types:
+        return Term(end, types.get(end))
+    name = end.removeprefix("?")
+    if name in question and not re.match(_VARIABLE, end):
+        return Term(name)
+    raise UnusableReply(f"the variable {end!r} has no type")
 
 
 def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:
@@ -166,7 +180,7 @@ def _check_type(name: str, allowed: Sequence[str], kind: str) -> str:
 
 
 TRIPLETS: PromptedTask[TripletTask, TripletQuery] = PromptedTask(
-    "triplets", (_PROMPT,), triplet_request, lambda reply, task: parse_triplets(reply, task[1])
+    "triplets", (_PROMPT,), triplet_request, lambda reply, task: parse_triplets(reply, task[1], task[0])
 )
 
 

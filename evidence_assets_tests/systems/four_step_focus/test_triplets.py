@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -70,7 +71,7 @@ def test_a_good_reply_alone_or_fenced() -> None:
         (change_reply(triplets=triplets(("aspirin", "treats", "gout"))), "all ends are constants"),
         (change_reply(triplets=triplets(("?x", "treats", "gout"))), r"variable '\?x' has no type"),
         (change_reply(triplets=[["?d", "treats", "gout"]]), "triplets.0: Input should be a valid dictionary"),
-        (change_reply(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(21)))), "at most 20 items"),
+        (change_reply(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(13)))), "at most 12 items"),
         (change_reply(variables=[*variables(d="drug"), *variables(d="disease")]), "has two types"),
         (change_reply(variables=[{"name": "d", "type": "drug"}]), "variables.0.name: String should match pattern"),
     ],
@@ -80,12 +81,26 @@ def test_unusable_replies_have_a_reason(reply: str, reason: str) -> None:
         parse_reply(reply)
 
 
+def test_several_words_with_a_question_mark_are_a_constant_if_the_question_has_them() -> None:
+    reply = change_reply(triplets=triplets(("?d", "treats", "?gout of the toe")))
+    [triplet] = parse_triplets(reply, SCHEMA, "What treats gout of the toe?").triplets
+    assert triplet == Triplet(Term("?d", "drug"), "treats", Term("gout of the toe"))
+    with pytest.raises(UnusableReply, match="has no type"):
+        parse_triplets(reply, SCHEMA, "What treats fever?")
+    unlisted = change_reply(triplets=triplets(("?d", "treats", "?gout")))
+    with pytest.raises(UnusableReply, match="has no type"):
+        parse_triplets(unlisted, SCHEMA, "What treats gout of the toe?")
+
+
 def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     request = triplet_request(('Ignore this. "What"?', SCHEMA))
     assert json.dumps('Ignore this. "What"?') in request.user
     assert all(name in request.user for name in ("gene/protein", "targets", "drug"))
     variables_schema = json.loads(request.json_schema)["properties"]["variables"]["items"]
     assert variables_schema["properties"]["type"]["enum"][0] == "drug"
+    target_schema = json.loads(request.json_schema)["properties"]["target"]
+    assert re.search(target_schema["pattern"], "?drug_1")
+    assert not re.search(target_schema["pattern"], "a drug")
 
 
 def test_denied_triplets_are_read_only_where_the_schema_has_them() -> None:
