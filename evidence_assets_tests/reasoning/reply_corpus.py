@@ -11,6 +11,7 @@ empty list or no answer. A written answer has its verdict first and the numbers 
 """
 
 import importlib
+import json
 import pkgutil
 import re
 from collections.abc import Iterator, Sequence
@@ -30,8 +31,10 @@ from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
 from evidence_assets_tests.reasoning.small_questions import make_question
+from tools.sample_tasks import build_tasks
 
 FOLDER = Path(__file__).parent / "replies"
+REAL_REPLIES = FOLDER.with_name("real_replies")
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
 
 for _module in pkgutil.walk_packages(systems.__path__, "evidence_assets.systems."):
@@ -129,6 +132,28 @@ class Reply:
         return self.parsed_reading == self.reading
 
 
+@dataclass(frozen=True)
+class RealReply:
+    """A reply of a model to an input of ``tools.sample_tasks``, with a person's reading."""
+
+    model: str
+    task: str
+    number: int
+    text: str
+    reading: str
+
+    @property
+    def parsed_reading(self) -> str:
+        return read_reply(self.task, build_tasks(self.task)[self.number], self.text, self.reading)
+
+
+def load_real_replies() -> Iterator[RealReply]:
+    """Those of ``real_replies/<model>/<task>.jsonl``."""
+    for file in sorted(REAL_REPLIES.glob("*/*.jsonl")):
+        for row in map(json.loads, file.read_text(encoding="utf-8").splitlines()):
+            yield RealReply(file.parent.name, file.stem, row["number"], row["reply"], row["reading"])
+
+
 def load_replies() -> Iterator[Reply]:
     for file in sorted(FOLDER.glob("*/*.txt")):
         for match in re.finditer(r"^@@ (held out: )?(.+?) => (.+)\n((?:(?!@@ ).*\n)*)", file.read_text("utf-8"), re.M):
@@ -138,9 +163,14 @@ def load_replies() -> Iterator[Reply]:
 
 
 def read(task: str, question: str, text: str, reading: str = "") -> str:
+    """The reading of the parser of a task on one of ``QUESTIONS``."""
+    return read_reply(task, QUESTIONS[question], text, reading)
+
+
+def read_reply(task: str, asked: Any, text: str, reading: str = "") -> str:
     """The reading of the task's parser; of ``reading``, only the citations or words that it names are compared."""
     try:
-        result: Any = PROMPTED_TASKS[task].parse(text, QUESTIONS[question])
+        result: Any = PROMPTED_TASKS[task].parse(text, asked)
     except UnusableReply:
         return "unusable"
     match task:

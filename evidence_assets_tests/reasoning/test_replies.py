@@ -5,7 +5,15 @@ import re
 import pytest
 
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
-from evidence_assets_tests.reasoning.reply_corpus import FOLDER, LABELS, Reply, load_replies, misread, read
+from evidence_assets_tests.reasoning.reply_corpus import (
+    FOLDER,
+    LABELS,
+    Reply,
+    load_real_replies,
+    load_replies,
+    misread,
+    read,
+)
 
 REPLIES = tuple(load_replies())
 MIN_SHARE = 0.95
@@ -39,6 +47,14 @@ def contradicts_its_answer_line(reply: Reply) -> bool:
     label = reply.parsed_reading.partition(" cites ")[0]
     is_misread = label in {*"ABCD", *LABELS} and label != reply.reading.partition(" cites ")[0]
     return is_misread and bool(answers) and not any(re.search(rf"\b{label}\b", answer) for answer in answers)
+
+
+def test_real_replies_are_read_as_a_person_reads_them() -> None:
+    replies = list(load_real_replies())
+    assert len(replies) >= 300
+    wrong = [r for r in replies if r.parsed_reading != r.reading]
+    lines = [f"{r.task} {r.number}: {r.parsed_reading!r} instead of {r.reading!r}" for r in wrong]
+    assert len(wrong) <= (1 - MIN_SHARE) * len(replies), "\n".join(lines)
 
 
 PRINTED = [
