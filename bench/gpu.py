@@ -42,14 +42,6 @@ from evidence_assets.models.inference import find_minilm_folder, save_model
 from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Request
-from evidence_assets.models.reader.network import EncoderName, OptionInput, ReaderNetwork
-from evidence_assets.models.reader.training import (
-    TrainingQuestion,
-    TrainingSettings,
-    fit_reader,
-    prepare_examples,
-    weights_of,
-)
 from evidence_assets.models.rerankers import CrossEncoderReranker, LabelledPair, TuningSettings, tune_reranker
 from evidence_assets.models.sequence_models import TextLikelihood
 from evidence_assets.models.span_reader import SpanReader
@@ -154,35 +146,6 @@ def masked(device: str, small: bool) -> Iterator[Twins]:
     yield Twins("masked model", f"{len(texts)} texts", mine, its, worst, 1e-2)
 
 
-def reader(device: str, small: bool) -> Iterator[Twins]:
-    """A reader's training, which multiplies in bfloat16 on a card, and its scores."""
-    texts = texts_of(400 if small else 2000, 5, 30)
-    options = [OptionInput(text, " ".join(text.split()[:3]), (text,), float(row % 4)) for row, text in enumerate(texts)]
-    questions = [
-        TrainingQuestion(f"q{start}", tuple(options[start : start + 4]), start // 4 % 4)
-        for start in range(0, len(options), 4)
-    ]
-    settings = TrainingSettings(epochs=1)
-
-    def train(place: str) -> tuple[ReaderNetwork, dict[str, float]]:
-        set_seed(settings.seed)
-        network = ReaderNetwork(EncoderName(EMBEDDED_ENCODER), device=place)
-        _, report = fit_reader(network, prepare_examples(network, questions), settings, lambda text: None)
-        return network, report["epochs"][-1]
-
-    (cpu_network, cpu_epoch), mine = time_call(lambda: train("cpu"), "cpu", 1)
-    (gpu_network, gpu_epoch), its = time_call(lambda: train(device), device, 2)
-    difference = abs(cpu_epoch["loss"] - gpu_epoch["loss"])
-    yield Twins("reader, loss of an epoch", f"{len(questions)} questions", mine, its, difference, 0.02)
-    gpu_network.trained.load_state_dict(cpu_network.trained.state_dict())
-    inputs, weights = cpu_network.encode(options), weights_of(options)
-    cpu_scores, mine = time_call(lambda: cpu_network.scores(inputs, weights), "cpu", 1)
-    gpu_scores, its = time_call(lambda: gpu_network.scores(inputs, weights), device)
-    yield Twins(
-        "reader, scores", f"{len(inputs)} options", mine, its, float(np.abs(cpu_scores - gpu_scores).max()), 1e-3
-    )
-
-
 def classifier(device: str, small: bool) -> Iterator[Twins]:
     """The tuning of a relevance classifier from the embedded encoder."""
     texts = texts_of(32 if small else 640, 5, 40)
@@ -243,7 +206,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
-    paths = [reader, classifier, spans, causal, attention, encoder, reranker, masked]
+    paths = [classifier, spans, causal, attention, encoder, reranker, masked]
     name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
     print(f"{name}, {os.cpu_count()} processors\n")
     print("| path | size | processor, s | device, s | times | difference | allowed |\n|---|---|---|---|---|---|---|")

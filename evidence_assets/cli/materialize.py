@@ -76,32 +76,6 @@ def run(
     out.print(f"Next: `evidence explore` to browse the answers, `dagster dev` or `make ui` for the runs{ask}.")
 
 
-@training.command("reader")
-def train_reader(
-    on: Annotated[str, typer.Option("--on", help="Benchmark with graded questions of the split train.")],
-) -> None:
-    """Train the reader of a benchmark on its training questions.
-
-    In your own file these are the questions with "split": "train". Training stops when a held-out tenth of them is no
-    longer answered better. Nothing is trained again while questions, corpus and settings are unchanged.
-    """
-    with report_errors():
-        from evidence_assets.cli.run_selection import enable_presets, find_benchmark, select_upstream
-
-        benchmark = find_benchmark(on)
-        if benchmark.family != "mcqa":
-            raise BadInput(f"a reader answers questions with options; those of {on} have the task {benchmark.task}")
-        enable_presets({"reader"})
-        from evidence_assets.assets.definitions import load_definitions
-        from evidence_assets.cli.runner import run_all
-        from evidence_assets.systems.reader import READER_ASSET
-
-        report = run_all(select_upstream(load_definitions().resolve_asset_graph(), benchmark, [READER_ASSET]))
-    print_report(report, f"evidence train reader --on {on}")
-    _print_training(on)
-    out.print(f"Next: `evidence run {on} --variants reader`.")
-
-
 @training.command("confidence")
 def train_confidence() -> None:
     """Fit the confidence of answers on the graded questions of the lake.
@@ -114,7 +88,7 @@ def train_confidence() -> None:
 
         from evidence_assets.cli.run_selection import RunSelection, enable_presets
 
-        enable_presets({"reader"})
+        enable_presets({"confidence"})
         from evidence_assets.cli.runner import run_all
         from evidence_assets.experiment.scores.calibration import CONFIDENCE_ASSET
         from evidence_assets.reasoning.confidence import FAMILIES, read_fits
@@ -126,17 +100,6 @@ def train_confidence() -> None:
     rows = [(*key, sum(fit.sets.values()), ", ".join(fit.sets)) for key, fit in fits.items()]
     print_table(("questions", "model", "n", "fitted on"), rows, title="Fits in use, also packaged ones")
     out.print("Next: `evidence run BENCHMARK`.")
-
-
-def _print_training(benchmark: str) -> None:
-    """Print loss and held-out accuracy of each epoch of a reader's training."""
-    from evidence_assets.models.reader.training import read_card
-    from evidence_assets.systems.reader.training import reader_folder
-
-    card = read_card(reader_folder(Lake(find_lake()), benchmark))
-    rows = [(n, f"{e['loss']:.3f}", f"{e['held_out_accuracy']:.1%}") for n, e in enumerate(card["epochs"])]
-    title = f"{card['questions']:,} questions of {benchmark}, {card['held_out']:,} of them held out"
-    print_table(("epoch", "loss", "held-out accuracy"), rows, title=title)
 
 
 def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequence[Variant]) -> None:

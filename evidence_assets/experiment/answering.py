@@ -15,13 +15,7 @@ from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import Answerer
 from evidence_assets.experiment.answers.short_answers import ShortAnswerer
 from evidence_assets.experiment.evidence_rows import keep_best_facts
-from evidence_assets.experiment.methods import (
-    AnsweringMethod,
-    AnySelectionMethod,
-    PreparedMethod,
-    SolvingMethod,
-    is_answered_by_model,
-)
+from evidence_assets.experiment.methods import AnsweringMethod, AnySelectionMethod, PreparedMethod, is_answered_by_model
 from evidence_assets.experiment.rules_first import VERSION as RULES_FIRST_VERSION
 from evidence_assets.experiment.rules_first import RulesFirst
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput, StageOutput
@@ -101,7 +95,7 @@ class Answering:
     @property
     def prompted_tasks(self) -> Sequence[PromptVersion]:
         """Prompts of explanations and answers, for a profile with a language model."""
-        if not is_answered_by_model(self.variant) or isinstance(self.method, SolvingMethod | AnsweringMethod):
+        if not is_answered_by_model(self.variant) or isinstance(self.method, AnsweringMethod):
             return ()
         if not self.has_options:
             return solvers.SHORT_ANSWER_TASKS
@@ -148,8 +142,6 @@ class Answering:
         return OneCallAnswerer(model, self.style.answer, evidence, chains)
 
     def _open_solver(self, context: StageContext, *, explained: bool) -> Solver:
-        if isinstance(self.method, SolvingMethod):
-            return self.method.open_solver(context)
         solver = solvers.build_solver(self.variant.family, context, self.style, explained=explained)
         return RulesFirst(solvers.TABLE_SOLVER, solver) if self.is_rules_first else solver
 
@@ -169,7 +161,7 @@ class Answering:
     def extra_inputs(self, sources: Sequence[StageInput]) -> list[StageInput]:
         """Input assets of answers, beside questions, evidence and chains; ``sources`` are those of the evidence."""
         if self.has_options:
-            return list(self.method.solver_inputs) if isinstance(self.method, SolvingMethod) else []
+            return []
         if isinstance(self.method, AnsweringMethod):
             return list(sources)
         return list(self.method.extra_inputs) if isinstance(self.method, PreparedMethod) else []
@@ -187,8 +179,6 @@ class Answering:
     def version(self) -> str:
         """Version of the solver, its prompts and models."""
         profile = self.variant.profile
-        if isinstance(self.method, SolvingMethod):  # the solver is part of the method's version
-            return solvers.encoder_version(profile)
         prompts = self.variant.prompt_settings
         version = solvers.solver_version(self.variant.family, profile, self.style, prompts, reader=self.variant.reader)
         return f"{version}:{RULES_FIRST_VERSION}:{solvers.TABLE_SOLVER.version}" if self.is_rules_first else version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 import polars as pl
@@ -135,16 +135,6 @@ def sourced_rows(evidence: pl.DataFrame) -> pl.DataFrame:
 
 
 # Between selectors and answerers, without the lake ------------------------------------------------------------------
-
-
-def unstored_items(evidence: Iterable[SelectedEvidence]) -> dict[str, tuple[EvidenceItem, ...]]:
-    """Selected evidence by option as answerers read it; its text stands for its id and its source."""
-    items: dict[str, tuple[EvidenceItem, ...]] = {}
-    for selected in evidence:
-        text = selected.text
-        item = EvidenceItem(content_id(text), "chunk", text, "", text)
-        items[selected.option] = (*items.get(selected.option, ()), item)
-    return items
 
 
 def select_again(row: EvidenceRow) -> SelectedEvidence:

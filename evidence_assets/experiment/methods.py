@@ -27,7 +27,6 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.profiles import MODEL_KINDS, ModelKind
 from evidence_assets.reasoning.model_calls import PromptVersion
-from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reproduction.presets import enabled_presets
 from evidence_assets.text.spelling import did_you_mean
 
@@ -151,18 +150,6 @@ class PreparedMethod(SelectionMethod[Settings]):
     @abstractmethod
     def find_problems(self, context: StageContext) -> PreparationProblems:
         """Errors and omissions by question id; errors become failed rows without a model call."""
-
-
-class SolvingMethod(SelectionMethod[Settings]):
-    """A method with its own solver of questions with options."""
-
-    @abstractmethod
-    def open_solver(self, context: StageContext) -> Solver: ...
-
-    @property
-    @abstractmethod
-    def solver_inputs(self) -> Sequence[StageInput]:
-        """Input assets of the solver."""
 
 
 class AnsweringMethod(SelectionMethod[Settings]):

@@ -16,7 +16,6 @@ from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.completions import CompletionCache
-from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, get_sequence_model, load_generator
 from evidence_assets.models.span_reader import SpanReader
 from evidence_assets.profiles import GeneratorSettings, Profile
@@ -136,11 +135,6 @@ def build_solver(
     if not explained:
         return TopScoreSolver()
     return ExtractiveSolver(get_encoder(context.profile.encoder), documents=lambda chunks: _documents(context, chunks))
-
-
-def build_extractive_solver(encoder: Encoder) -> Solver:
-    """Build the solver of options from statements alone, for readers that add their weights to it."""
-    return ExtractiveSolver(encoder)
 
 
 def has_question_word(text: str) -> bool:

@@ -70,7 +70,7 @@ class Variant(StrictModel):
     temperature: float = 0.0
     """Sampling temperature of a language model: 0 for greedy decoding, above 0 sampling with a fixed seed."""
     reader: bool = False
-    """Answer with a reader instead of a language model: on a graph the profile's, for options the method's own."""
+    """Answer with the profile's reader instead of a language model; for questions on a graph."""
     counterfactual: bool = False
     """Whether to answer again without the cited evidence, and with only it; costs several answers per question."""
     scores_triples: bool = False

@@ -28,7 +28,6 @@ from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSe
 
 if TYPE_CHECKING:  # these import torch, which takes seconds and is not needed to read a lake
     from evidence_assets.models.masked import HFMaskedLM
-    from evidence_assets.models.reader.training import TrainedReader
 
 SAMPLE_MASKED_LM = "sample-masked-lm"
 """A profile's name for the masked language model trained in the lake."""
@@ -158,19 +157,6 @@ def _load_tuned_classifier(folder: str, mtime: int) -> Reranker:
     classifier = CrossEncoderReranker(folder)
     classifier.model_id = RELEVANCE_CLASSIFIER_ASSET  # scores do not depend on the path of the lake
     return classifier
-
-
-def get_trained_reader(folder: Path, benchmark: str) -> TrainedReader:
-    """The reader that was trained for a benchmark."""
-    time = _weights_time(folder, f"Train a reader for {benchmark}: evidence train reader --on {benchmark}")
-    return _load_trained_reader(folder, f"reader-{benchmark}", time)
-
-
-@lru_cache(maxsize=2)
-def _load_trained_reader(folder: Path, name: str, mtime: int) -> TrainedReader:  # mtime: part of the cache key
-    from evidence_assets.models.reader.training import TrainedReader
-
-    return TrainedReader(folder, name)
 
 
 @lru_cache(maxsize=5)

@@ -328,7 +328,6 @@ def test_the_named_model_answers(options: tuple[str, ...], lake: Lake, server: F
         ),
         (("--system", "@qwen"), "no language model 'qwen'"),
         (("--system", "bm25@served", "--model", "extractive"), "--system names the model 'served' and --model names"),
-        (("--system", "reader", "--model", "served"), "variant reader asks no language model: remove --model"),
     ],
 )
 def test_a_model_that_cannot_answer_is_reported(options: tuple[str, ...], message: str, lake: Lake) -> None:

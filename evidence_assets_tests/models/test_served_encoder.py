@@ -20,7 +20,6 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.registry import get_encoder, model_key
 from evidence_assets.models.served_encoder import TEXTS_PER_REQUEST, ServedEncoder
 from evidence_assets.profiles import EncoderSettings
-from evidence_assets.systems.reader.training import _name_base_encoder
 from evidence_assets_tests.models.servers import MODEL, FaultyServer, closed_port, mock_embedding, running
 from evidence_assets_tests.models.test_encoders import EncoderContract
 
@@ -113,8 +112,6 @@ def test_what_needs_weights_or_tokens_asks_for_a_local_encoder(server: FaultySer
         get_encoder(settings).encode_tokens(["cab"])
     with pytest.raises(BadInput, match=r"returns vectors of unit length only.*`normalize: true`"):
         get_encoder(settings).pool_sentences(["cab"])
-    with pytest.raises(BadInput, match="the encoder test-model is on a server: a reader is trained from one"):
-        _name_base_encoder(settings)
 
 
 # In a profile and a lake

@@ -62,7 +62,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallWorld]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("EVIDENCE_LAKE", str(root / "world" / "data_lake"))
         declarations.cache_clear()
-        with small_world(root / "world", ["name: confidence", "presets: [reader]"]) as small:
+        with small_world(root / "world", ["name: confidence", "presets: [confidence]"]) as small:
             write_answers(small.lake)
             small.make(ASSET)
             yield small

@@ -1,1 +1,0 @@
-"""A reader that is trained in the lake: its network, and its training and use."""
