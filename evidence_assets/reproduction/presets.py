@@ -24,7 +24,7 @@ PRESETS_FILE = Path(__file__).with_name("presets.yaml")
 
 
 class Preset(StrictModel):
-    """Variants and benchmarks that reproduce one or several published tables."""
+    """Variants and benchmarks that reproduce one or several published tables; ``confidence`` is that of a command."""
 
     name: str
     about: str
