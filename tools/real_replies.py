@@ -136,7 +136,7 @@ def main() -> None:
         print(*rows[-1], sep="  ", flush=True)
     print_table(HEADS, rows)
     if options.json:
-        write_results(options.json, HEADS, rows)
+        write_results(options.json, HEADS, rows, "python -m tools.real_replies MODEL FOLDER")
 
 
 if __name__ == "__main__":

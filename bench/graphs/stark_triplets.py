@@ -100,7 +100,7 @@ def main() -> None:
         rows = [measure_base(base, options.queries, model, options.show) for base in SCHEMAS]
     print_table(HEADS, rows, f"{model.model_id}: {model.describe_speed()}")
     if options.json:
-        write_results(options.json, HEADS, rows)
+        write_results(options.json, HEADS, rows, "python -m bench.graphs.stark_triplets MODEL")
 
 
 if __name__ == "__main__":
