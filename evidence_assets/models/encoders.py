@@ -194,7 +194,7 @@ class TransformerEncoder:
         self._device = model.device
         self._tokenizer = model.tokenizer
         self.model_id = model_id
-        self.revision = f"{revision}-{kernel_name(self._device.type)}"
+        self.revision = f"{revision}-{kernel_name(str(self._device))}"
         self._tokenizer.no_truncation()  # stored settings of many models truncate silently
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True

@@ -24,6 +24,7 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import ModelUnavailable, TemporarilyUnavailable
 from evidence_assets.lake.ids import content_id, file_id
+from evidence_assets.models.cards import hold_card
 
 if TYPE_CHECKING:
     import torch
@@ -109,7 +110,7 @@ class PretrainedModel:
 
     ``model_class``: An auto class, such as ``AutoModelForCausalLM``.
     ``name``: A model folder or GGUF file (revision: its content hash), or a Hugging Face name (revision: the commit).
-    ``device``: ``auto`` selects CUDA if available.
+    ``device``: ``auto`` selects this process's card, or the CPU without one.
     ``options``: Further arguments of the class's ``from_pretrained``.
     """
 
@@ -237,10 +238,11 @@ def train_epoch(
 
 
 def resolve_device(name: str) -> str:
-    """The torch device; ``auto`` selects CUDA if it is available."""
-    import torch
-
-    return ("cuda" if torch.cuda.is_available() else "cpu") if name == "auto" else name
+    """The torch device; ``auto`` selects this process's card, or the CPU without one."""
+    if name != "auto":
+        return name
+    card = hold_card()
+    return "cpu" if card is None else f"cuda:{card}"
 
 
 def equal_length_batches(lengths: Sequence[Length], size: Callable[[Length], int]) -> Iterator[list[int]]:
@@ -335,5 +337,5 @@ def kernel_name(device: str = "cpu") -> str:
     """The part of a revision that identifies the kernels: the instruction set of the CPU or the name of the GPU."""
     import torch
 
-    kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name()
+    kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name(device)
     return kernels.lower().replace(" ", "_")

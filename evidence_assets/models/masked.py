@@ -87,7 +87,7 @@ class HFMaskedLM:
         self._model.base_model.register_forward_hook(self._select_positions)
         self._max_tokens = max_input_tokens(model.config)
         self.model_id = model_id
-        self.revision = f"{revision}-{kernel_name(torch.device(device).type)}"
+        self.revision = f"{revision}-{kernel_name(device)}"
         marker = find_word_marker(tokenizer)
         self._prefix = " " if marker else ""
         self.vocabulary, self._pieces = list_whole_words(tokenizer, marker)

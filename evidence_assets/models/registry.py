@@ -124,7 +124,7 @@ def masked_lm_key(lake: Lake, settings: ModelSettings) -> str:
     if settings.name != SAMPLE_MASKED_LM:
         return model_key(get_masked_lm(lake, settings))
     folder, _ = _find_trained_model(lake, MASKED_LM_ASSET)
-    kernels = kernel_name(resolve_device(settings.device).partition(":")[0])
+    kernels = kernel_name(resolve_device(settings.device))
     return f"{settings.name}@{file_id(Path(folder) / WEIGHTS_FILE)}-{kernels}"
 
 

@@ -15,7 +15,6 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from evidence_assets.benchmarks.graphs.relations import Vocabulary, load_vocabulary
 from evidence_assets.experiment.evidence.question_concepts import (
@@ -49,6 +48,7 @@ from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.paths import GraphPath, shortest_paths
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.inference import resolve_device
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import Profile
 from evidence_assets.reasoning.paths import path_locator, path_text
@@ -385,8 +385,7 @@ class Ugat(SelectionMethod[UgatSettings]):
         subgraphs = load_question_subgraphs(context.read_input("subgraphs"), questions, graph)
         if settings.concepts == "key_phrases":
             subgraphs = gate_concepts(questions, subgraphs, graph)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        return PathSelector(graph, subgraphs, load_vocabulary(), settings, device)
+        return PathSelector(graph, subgraphs, load_vocabulary(), settings, resolve_device("auto"))
 
 
 class ClosedBook(SelectionMethod[NoSettings]):
