@@ -70,13 +70,15 @@ def prompts_version(settings: GeneratorSettings, *tasks: PromptVersion, prompts:
     model = [settings.backend, settings.name, settings.revision, settings.constrain]
     if settings.thinking_tokens:
         model.append(f"thinking {settings.thinking_tokens}")
+    if settings.quantization != "none":
+        model.append(settings.quantization)
     return content_id(model, [task.version_with(prompts) for task in tasks])[:12]
 
 
 def find_pool(settings: GeneratorSettings, kinds: Collection[str] = ("generator",)) -> str | None:
     """Concurrency pool for models of these kinds: ``llm`` if served, ``gpu`` if in the process."""
     if "generator" in kinds and settings.backend != "extractive":
-        return "gpu" if settings.backend == "transformers" else "llm"
+        return "llm" if settings.backend == "openai" else "gpu"
     return "gpu" if set(kinds) - {"generator"} else None
 
 

@@ -65,9 +65,10 @@ def diagnose(profile: Profile) -> list[CheckResult]:
 
 def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
     name = settings.name
-    if isinstance(settings, GeneratorSettings) and settings.backend != "transformers":
-        no_model = CheckResult("reasoner", "extractive: no language model needed")
-        return _check_server(settings) if settings.backend == "openai" else no_model
+    if isinstance(settings, GeneratorSettings) and settings.backend == "extractive":
+        return CheckResult("reasoner", "extractive: no language model needed")
+    if isinstance(settings, GeneratorSettings) and settings.backend == "openai":
+        return _check_server(settings)
     if isinstance(settings, EncoderSettings) and settings.base_url:
         return _check_encoder_server(settings)
     if name == SAMPLE_MASKED_LM:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from evidence_assets.lake.errors import ModelUnavailable
-from evidence_assets.models.inference import PretrainedModel, is_gguf
+from evidence_assets.models.inference import PretrainedModel, is_gguf, resolve_device
 from evidence_assets.models.protocols import REFUSED_PREFIX, Completion, Request
 
 
@@ -17,21 +18,31 @@ class TransformersGenerator(PretrainedModel):
 
     ``model_id``: A model folder or GGUF file (revision: its content hash), or a Hugging Face name.
     ``constrained``: Constrain replies to the choices of a request.
+    ``nf4``: Load the weights of the layers in 4 bits.
     """
 
     def __init__(
-        self, model_id: str, *, revision: str | None = None, device: str = "auto", constrained: bool = True
+        self,
+        model_id: str,
+        *,
+        revision: str | None = None,
+        device: str = "auto",
+        constrained: bool = True,
+        nf4: bool = False,
     ) -> None:
         from transformers import AutoModelForCausalLM
 
         # transformers widens the 4 bits of a GGUF file: bfloat16 needs half the memory of float32 and writes faster.
         dtype = "bfloat16" if is_gguf(model_id) else "auto"
-        super().__init__(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype=dtype)
+        device = resolve_device(device)
+        options = nf4_options(model_id, device) if nf4 else {}
+        super().__init__(AutoModelForCausalLM, model_id, revision=revision, device=device, dtype=dtype, **options)
         self.model_id = Path(model_id).name if is_gguf(model_id) else model_id
         self.parameters: dict[str, object] = {
             "temperature": 0,
             "dtype": str(self.network.dtype).removeprefix("torch."),
             "constrained": constrained,
+            **({"quantization": "nf4"} if nf4 else {}),
         }
         self._ends = self._end_tokens()
         self._max_tokens = int(getattr(self.network.config, "max_position_embeddings", 2048))
@@ -40,12 +51,8 @@ class TransformersGenerator(PretrainedModel):
         return enumerate(map(self._complete, requests))
 
     def prompt(self, request: Request) -> list[int]:
-        """Token ids of a request, by the model's chat template or, without one, as plain text."""
-        if self.tokenizer.chat_template:
-            text = self.tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
-            return list(self.tokenizer(text, add_special_tokens=False)["input_ids"])
-        text = "\n\n".join(part for part in (request.system, request.user, "") if part)
-        return list(self.tokenizer(text)["input_ids"])
+        """Token ids of a request."""
+        return encode_prompt(self.tokenizer, request)
 
     def _end_tokens(self) -> list[int]:
         configured = self.network.generation_config.eos_token_id
@@ -57,10 +64,8 @@ class TransformersGenerator(PretrainedModel):
     def _complete(self, request: Request) -> Completion:
         ids = self.prompt(request)
         start = time.perf_counter()
-        if len(ids) + request.max_reply_tokens > self._max_tokens:
-            lengths = f"a prompt of {len(ids)} tokens and a reply of {request.max_reply_tokens}"
-            reason = f"{REFUSED_PREFIX}: {lengths} exceed the {self._max_tokens} that {self.model_id} reads"
-            return Completion("", len(ids), 0, 0.0, reason)
+        if refusal := refuse_long_prompt(self.model_id, len(ids), request, self._max_tokens):
+            return refusal
         if request.rates_choices and (ratings := self._rate_choices(ids, request.choices)):
             best = request.choices[ratings.index(max(ratings))]
             return Completion(best, len(ids), 1, time.perf_counter() - start, "stop", ratings)
@@ -132,6 +137,37 @@ class TransformersGenerator(PretrainedModel):
                 f"{self.parameters['dtype']}. Fetch the weights again; if that does not help, choose another model"
             )
         return scores
+
+
+def encode_prompt(tokenizer: Any, request: Request) -> list[int]:
+    """Token ids of a request, by the tokenizer's chat template or, without one, as plain text."""
+    if tokenizer.chat_template:
+        text = tokenizer.apply_chat_template(request.messages, add_generation_prompt=True, tokenize=False)
+        return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    text = "\n\n".join(part for part in (request.system, request.user, "") if part)
+    return list(tokenizer(text)["input_ids"])
+
+
+def refuse_long_prompt(model_id: str, prompt_tokens: int, request: Request, max_tokens: int) -> Completion | None:
+    """A refusal if the prompt and the longest reply exceed what the model reads."""
+    if prompt_tokens + request.max_reply_tokens <= max_tokens:
+        return None
+    lengths = f"a prompt of {prompt_tokens} tokens and a reply of {request.max_reply_tokens}"
+    reason = f"{REFUSED_PREFIX}: {lengths} exceed the {max_tokens} that {model_id} reads"
+    return Completion("", prompt_tokens, 0, 0.0, reason)
+
+
+def nf4_options(model_id: str, device: str) -> dict[str, Any]:
+    """Arguments of ``from_pretrained`` that load layers as 4-bit NormalFloat; products are in bfloat16."""
+    import torch
+    from transformers import BitsAndBytesConfig
+
+    if missing := [name for name in ("accelerate", "bitsandbytes") if importlib.util.find_spec(name) is None]:
+        raise ModelUnavailable(f"{model_id} in 4 bits needs {' and '.join(missing)}: pip install '.[nf4]'")
+    config = BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
+    )
+    return {"quantization_config": config, "device_map": {"": device}}
 
 
 def _next_tokens(trie: dict[int, Any], prefix: list[int]) -> list[int]:

@@ -185,5 +185,12 @@ def load_generator(settings: GeneratorSettings) -> Generator:
         from evidence_assets.models.local_generators import TransformersGenerator
 
         is_constrained = settings.constrain != "none"
-        return TransformersGenerator(settings.name, revision=settings.revision, constrained=is_constrained)
-    raise BadInput(f"the backend {settings.backend} has no language model: choose openai or transformers")
+        return TransformersGenerator(
+            settings.name, revision=settings.revision, constrained=is_constrained, nf4=settings.quantization == "nf4"
+        )
+    if settings.backend == "vllm":
+        from evidence_assets.models.vllm_generator import VllmGenerator, open_engine
+
+        engine = open_engine(settings.name, settings.revision, settings.quantization)
+        return VllmGenerator(engine, settings)
+    raise BadInput(f"the backend {settings.backend} has no language model: choose openai, transformers or vllm")

@@ -77,12 +77,15 @@ class EncoderSettings(ServerSettings, ModelSettings):
 class GeneratorSettings(ServerSettings):
     """A language model for reasoning, and its backend."""
 
-    backend: Literal["extractive", "openai", "transformers"]
+    backend: Literal["extractive", "openai", "transformers", "vllm"]
     name: str = Field("extractive", description="The backend's name of the model; for openai: empty for the only one.")
     revision: str | None = None
     base_url: str = Field("http://127.0.0.1:8000/v1", description="For openai: URL of the server.")
     constrain: Literal["json_schema", "structured_outputs", "none"] = Field(
         "json_schema", description="How to constrain replies; for openai by response_format or by vLLM's field."
+    )
+    quantization: Literal["none", "nf4"] = Field(
+        "none", description="For transformers and vllm: nf4 loads unquantized weights in 4 bits, by bitsandbytes."
     )
     thinking_tokens: int = Field(
         0, ge=0, description="For openai: tokens added to the limit of each reply, for a model that thinks first."
