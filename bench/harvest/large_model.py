@@ -39,7 +39,16 @@ from evidence_assets.systems.kbloom.system import KBloom
 BERT_LARGE = {"hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "intermediate_size": 4096}
 DEVIATION = 0.1
 """Of the random weights: logits then have a deviation of about 3, and the surest word a probability of about 0.1."""
-COLUMNS = ("device", "stage", "rows", "forward passes", "texts in them", "seconds", "peak memory, MB", "of the card, MB")
+COLUMNS = (
+    "device",
+    "stage",
+    "rows",
+    "forward passes",
+    "texts in them",
+    "seconds",
+    "peak memory, MB",
+    "of the card, MB",
+)
 
 
 @dataclass(frozen=True)

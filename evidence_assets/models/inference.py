@@ -337,5 +337,7 @@ def kernel_name(device: str = "cpu") -> str:
     """The part of a revision that identifies the kernels: the instruction set of the CPU or the name of the GPU."""
     import torch
 
-    kernels = torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name(device)
+    kernels = (
+        torch.backends.cpu.get_cpu_capability() if device.startswith("cpu") else torch.cuda.get_device_name(device)
+    )
     return kernels.lower().replace(" ", "_")

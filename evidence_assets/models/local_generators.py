@@ -164,9 +164,7 @@ def nf4_options(model_id: str, device: str) -> dict[str, Any]:
 
     if missing := [name for name in ("accelerate", "bitsandbytes") if importlib.util.find_spec(name) is None]:
         raise ModelUnavailable(f"{model_id} in 4 bits needs {' and '.join(missing)}: pip install '.[nf4]'")
-    config = BitsAndBytesConfig(
-        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16
-    )
+    config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.bfloat16)
     return {"quantization_config": config, "device_map": {"": device}}
 
 

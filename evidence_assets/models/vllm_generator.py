@@ -67,9 +67,7 @@ class VllmGenerator:
             use_tqdm=False,
         )
         seconds = (time.perf_counter() - start) / len(requests)
-        return [
-            _parse_output(request, output, seconds) for request, output in zip(requests, outputs, strict=True)
-        ]
+        return [_parse_output(request, output, seconds) for request, output in zip(requests, outputs, strict=True)]
 
     def _sampling_parameters(self, request: Request) -> Any:
         """vLLM's parameters of a request."""

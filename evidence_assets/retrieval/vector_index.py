@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy.typing as npt
 
 from evidence_assets.lake.array_files import open_asset_file, open_description
 from evidence_assets.lake.errors import StaleInput
+from evidence_assets.models.cards import hold_card
 from evidence_assets.models.protocols import FloatArray
 
 IntArray = npt.NDArray[np.int64]
@@ -18,6 +21,8 @@ IntArray = npt.NDArray[np.int64]
 VERSION = "3"
 INDEX = "index.faiss"
 META = "meta.json"
+MAX_CARD_SEARCH = 2048
+"""Neighbours, and lists, that FAISS searches on a card at most; the processor searches more."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +74,29 @@ def read_index(path: Path) -> Any:
     return open_asset_file(path, open_mapped, "materialize the index")
 
 
+def copy_to_card(index: Any) -> Any:
+    """The index on this process's card; None with a FAISS for processors, or without a card.
+
+    A card also rounds the queries of a flat index to 16 bits, so scores differ slightly from the processor's.
+    """
+    library = faiss()
+    if not getattr(library, "get_num_gpus", int)() or (card := hold_card()) is None:
+        return None
+    return library.index_cpu_to_gpu(library.StandardGpuResources(), card, index)
+
+
 class VectorIndex:
-    """An opened index that threads can share."""
+    """An opened index that threads can share; on a card where FAISS can search there."""
 
     def __init__(self, folder: Path, *, expected: str) -> None:
         metadata = open_description(folder / META, VERSION, expected)
         self.meta = IndexMeta(**metadata)
         self._index = read_index(folder / INDEX)
+        self._card_lock = Lock()  # an index on a card serves one thread at a time
+
+    @cached_property
+    def _card_index(self) -> Any:
+        return copy_to_card(self._index)
 
     def __len__(self) -> int:
         return self.meta.vectors
@@ -96,14 +117,22 @@ class VectorIndex:
         self._check_length(queries)
         queries = np.ascontiguousarray(queries, dtype=np.float32)
         nprobe = self.meta.nprobe
-        scores, positions = search_index(self._index, queries, k, nprobe)
+        scores, positions = self._search(queries, k, nprobe)
         incomplete = np.flatnonzero((positions < 0).any(axis=1))
         while nprobe and len(incomplete):  # the searched lists have fewer than k vectors
             nprobe *= 4
-            scores[incomplete], positions[incomplete] = search_index(self._index, queries[incomplete], k, nprobe)
+            scores[incomplete], positions[incomplete] = self._search(queries[incomplete], k, nprobe)
             incomplete = incomplete[(positions[incomplete] < 0).any(axis=1)]
         order = np.lexsort((positions, -scores))
         return np.take_along_axis(scores, order, 1), np.take_along_axis(positions, order, 1)
+
+    def _search(self, queries: FloatArray, k: int, nprobe: int) -> tuple[FloatArray, IntArray]:
+        """Search on the card, or on the processor without one or beyond FAISS's limits."""
+        if max(k, nprobe) <= MAX_CARD_SEARCH:
+            with self._card_lock:
+                if self._card_index is not None:
+                    return search_index(self._card_index, queries, k, nprobe)
+        return search_index(self._index, queries, k, nprobe)
 
 
 def search_index(index: Any, queries: FloatArray, k: int, nprobe: int) -> tuple[FloatArray, IntArray]:

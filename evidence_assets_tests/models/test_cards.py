@@ -1,4 +1,4 @@
-"""Cards of processes: one each, evenly shared, free again after a kill. The cards are made up, the processes are real."""
+"""Each process has a card of its own, which a kill frees. The cards are made up, the processes are real."""
 
 import subprocess
 import sys

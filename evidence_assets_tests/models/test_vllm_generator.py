@@ -76,7 +76,9 @@ class Engine:
         with torch.inference_mode():
             values = self._model.network(torch.tensor([ids])).logits[0, -1].float().log_softmax(-1).tolist()
         texts = (self._model.tokenizer.decode([number]) for number in range(len(values)))
-        return {n: SimpleNamespace(decoded_token=t, logprob=v) for n, (t, v) in enumerate(zip(texts, values, strict=True))}
+        return {
+            n: SimpleNamespace(decoded_token=t, logprob=v) for n, (t, v) in enumerate(zip(texts, values, strict=True))
+        }
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -132,7 +134,7 @@ def test_a_request_is_translated_into_the_parameters_of_the_engine(engine: Engin
         SamplingParams(0.0, 0, 37, structured_outputs=StructuredOutputsParams(choice=list(CHOICES[0].choices))),
         SamplingParams(0.0, 0, 4, logprobs=20),
         SamplingParams(
-            0.7, 0, 21, structured_outputs=StructuredOutputsParams(json={"type": "object"}, disable_any_whitespace=True)
+            0.7, 0, 9, structured_outputs=StructuredOutputsParams(json={"type": "object"}, disable_any_whitespace=True)
         ),
     ]
 

@@ -1,15 +1,19 @@
 """Indexes: the most exact that fits into a memory, built in blocks, with a recall that is measured."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.lake.errors import BadInput, StaleInput
+from evidence_assets.retrieval import vector_index
 from evidence_assets.retrieval.index_building import MAX_FLAT_VECTORS, choose_kind, code_sizes, index_bytes
-from evidence_assets.retrieval.vector_index import VectorIndex
+from evidence_assets.retrieval.vector_index import MAX_CARD_SEARCH, VectorIndex
 from evidence_assets_tests.conftest import run_python
 from evidence_assets_tests.retrieval.written import build_index
 
@@ -133,3 +137,62 @@ def test_the_peak_is_less_than_one_and_a_half_finished_indexes(tmp_path: Path) -
         file[start : start + 20_000] = chance.normal(size=(20_000, 256))
     file.flush()
     assert float(run_python("-c", PEAK, str(tmp_path))) < 1.5
+
+
+class FaissWithCards:
+    """FAISS with functions for cards, as faiss-gpu has: "on the card" is the processor's index, which is counted."""
+
+    def __init__(self, n_cards: int) -> None:
+        self._n_cards = n_cards
+        self.copies: list[int] = []
+        self.searches: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(faiss, name)
+
+    def get_num_gpus(self) -> int:
+        return self._n_cards
+
+    def StandardGpuResources(self) -> str:  # noqa: N802
+        return "resources"
+
+    def index_cpu_to_gpu(self, resources: str, card: int, index: Any) -> Any:
+        assert resources == "resources"
+        self.copies.append(card)
+        return SimpleNamespace(search=lambda queries, k, params: self._search(index, queries, k, params))
+
+    def _search(self, index: Any, queries: np.ndarray, k: int, params: Any) -> Any:
+        self.searches.append(k)
+        return index.search(queries, k, params=params)
+
+
+@pytest.mark.parametrize("kind", ["flat", "ivf"])
+def test_a_card_searches_up_to_the_limit_and_the_processor_beyond(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    vectors, queries = unit(3000), unit(4, seed=1)
+    build_index(tmp_path / "index", vectors, built_from="v", model_id="m", kind=kind)
+    depths = (10, MAX_CARD_SEARCH, MAX_CARD_SEARCH + 1)
+    expected = [VectorIndex(tmp_path / "index", expected="v").search(queries, k) for k in depths]
+    library = FaissWithCards(4)
+    monkeypatch.setattr(vector_index, "faiss", lambda: library)
+    monkeypatch.setattr(vector_index, "hold_card", lambda: 2)
+    index = VectorIndex(tmp_path / "index", expected="v")
+    assert library.copies == [], "an index that is not searched needs no memory of a card"
+    for k, (scores, positions) in zip(depths, expected, strict=True):
+        results = index.search(queries, k)
+        assert np.array_equal(results[0], scores) and np.array_equal(results[1], positions)
+    assert library.copies == [2], "one copy, on the card of this process"
+    assert set(library.searches) == set(depths[:2])
+
+
+@pytest.mark.parametrize(("n_cards", "card"), [(0, 0), (1, None)])
+def test_without_a_card_the_processor_searches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_cards: int, card: int | None
+) -> None:
+    build_index(tmp_path / "index", unit(300), built_from="v", model_id="m")
+    library = FaissWithCards(n_cards)
+    monkeypatch.setattr(vector_index, "faiss", lambda: library)
+    monkeypatch.setattr(vector_index, "hold_card", lambda: card)
+    index = VectorIndex(tmp_path / "index", expected="v")
+    assert index.search(unit(2, seed=1), 5)[1].shape == (2, 5) and library.copies == []
