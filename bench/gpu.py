@@ -3,7 +3,8 @@ gpu`).
 
     python -m bench.gpu [--device cuda] [--small]
 
-Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. One table
+Needs torch, transformers, sentence-transformers, torch-geometric and this folder, no Dagster and no network. Paths of
+an extra (``faiss-gpu``, ``nf4``, ``vllm``) run where it is installed, and are listed as not run elsewhere. One table
 is printed, row by row; the exit status is 1 where results differ by more than they may. Models other than the embedded
 encoder have random weights of a common size: what is compared is kernels. With ``--device cpu`` the device is its own
 twin, which shows that the script works.
@@ -34,17 +35,23 @@ from transformers import (
 )
 
 from bench.graphs.attention import random_problem
-from bench.measuring import make_parser
+from bench.measuring import in_new_process, make_parser
 from bench.retrieval.encoder import texts_of
 from evidence_assets.graphs.attention.scorer import AttentionSettings, train_and_score
+from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
-from evidence_assets.models.inference import find_minilm_folder, save_model
+from evidence_assets.models.inference import find_minilm_folder, resolve_device, save_model
 from evidence_assets.models.local_generators import TransformersGenerator
 from evidence_assets.models.masked import HFMaskedLM
 from evidence_assets.models.protocols import Request
+from evidence_assets.models.registry import load_generator
 from evidence_assets.models.rerankers import CrossEncoderReranker, LabelledPair, TuningSettings, tune_reranker
 from evidence_assets.models.sequence_models import TextLikelihood
 from evidence_assets.models.span_reader import SpanReader
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.profiles import GeneratorSettings
+from evidence_assets.retrieval.index_building import write_index
+from evidence_assets.retrieval.vector_index import VectorIndex, faiss, search_index
 
 SIZE = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
 """MiniLM's."""
@@ -60,6 +67,10 @@ class Twins:
     device: float
     difference: float
     allowed: float
+
+
+class NotRun(Exception):
+    """A path that cannot run here; the message says why."""
 
 
 def time_call(run: Callable[[], Any], device: str, times: int = 3) -> tuple[Any, float]:
@@ -177,14 +188,19 @@ def spans(device: str, small: bool) -> Iterator[Twins]:
     yield Twins("span reader", f"{len(texts)} texts", mine, its, max(pairs), 1e-3)
 
 
+def save_llama(folder: Path) -> None:
+    """Save a Llama of MiniLM's size with random weights and its tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(find_minilm_folder(), eos_token="[SEP]", bos_token="[CLS]")
+    set_seed(0)
+    ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    save_model(LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SIZE, **ends)), tokenizer, folder)
+
+
 def causal(device: str, small: bool) -> Iterator[Twins]:
     """Replies and likelihoods of a causal model."""
     texts = texts_of(3 if small else 30, 20, 60)
     with tempfile.TemporaryDirectory() as folder:
-        tokenizer = AutoTokenizer.from_pretrained(find_minilm_folder(), eos_token="[SEP]", bos_token="[CLS]")
-        set_seed(0)
-        ends = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-        save_model(LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **SIZE, **ends)), tokenizer, Path(folder))
+        save_llama(Path(folder))
         generators = [TransformersGenerator(folder, device=each) for each in ("cpu", device)]
         likelihoods = [TextLikelihood(folder, device=each) for each in ("cpu", device)]
     requests = [Request("", text, max_tokens=24) for text in texts]
@@ -199,6 +215,75 @@ def causal(device: str, small: bool) -> Iterator[Twins]:
     yield Twins("likelihood", f"{len(pairs)} pairs", mine, its, float(np.abs(cpu_scores - gpu_scores).max()), 1e-3)
 
 
+def four_bits(device: str, small: bool) -> Iterator[Twins]:
+    """Log probabilities of the next token by a causal model in 4 bits (NF4)."""
+    texts = texts_of(3 if small else 30, 20, 60)
+    with tempfile.TemporaryDirectory() as folder:
+        save_llama(Path(folder))
+        try:
+            models = [TransformersGenerator(folder, device=each, nf4=True) for each in ("cpu", device)]
+        except ModelUnavailable as error:
+            raise NotRun(str(error)) from error
+
+    def rate(model: TransformersGenerator) -> np.ndarray:
+        rows = [torch.tensor([model.prompt(Request("", text))], device=model.device) for text in texts]
+        with torch.inference_mode():
+            return np.stack([model.network(row).logits[0, -1].float().log_softmax(-1).cpu().numpy() for row in rows])
+
+    cpu_result, mine = time_call(lambda: rate(models[0]), "cpu", 1)
+    gpu_result, its = time_call(lambda: rate(models[1]), device)
+    yield Twins(
+        "4 bits, next token", f"{len(texts)} prompts", mine, its, float(abs(cpu_result - gpu_result).max()), 0.1
+    )
+
+
+def offline_engine(device: str, small: bool) -> Iterator[Twins]:
+    """Constrained replies of vLLM's offline engine, which must be choices of their requests."""
+    choices = ("yes", "no", "not enough information")
+    requests = [Request("", text, max_tokens=24, choices=choices) for text in texts_of(3 if small else 30, 20, 60)]
+    with tempfile.TemporaryDirectory() as folder:
+        save_llama(Path(folder))
+        local = TransformersGenerator(folder, device="cpu")
+        try:
+            engine = load_generator(GeneratorSettings(backend="vllm", name=folder))
+        except ModelUnavailable as error:
+            raise NotRun(str(error)) from error
+        _, mine = time_call(lambda: list(local.generate_each(requests)), "cpu", 1)
+        replies, its = time_call(lambda: list(engine.generate_each(requests)), device)
+    n_wrong = sum(completion.text not in choices for _, completion in replies)
+    yield Twins("vLLM, replies that are no choice", f"{len(requests)} prompts", mine, its, n_wrong, 0)
+
+
+def vector_search(device: str, small: bool) -> Iterator[Twins]:
+    """Scores of a flat index and of one with lists."""
+    if device != "cpu" and not getattr(faiss(), "get_num_gpus", int)():
+        raise NotRun("FAISS sees no card: docs/served-model.md says how to install faiss-gpu")
+    n = 10_000 if small else 200_000
+    vectors = unit_rows(np.random.default_rng(0).standard_normal((n, 384)).astype(np.float16))
+    queries = vectors[:256].astype(np.float32)
+    for kind in ("flat", "ivf"):
+        with tempfile.TemporaryDirectory() as folder:
+            np.save(Path(folder) / "vectors.npy", vectors)
+            meta = write_index(Path(folder), built_from="", model_id="random", kind=kind)
+            index = VectorIndex(Path(folder), expected="")
+            (cpu_scores, _), mine = time_call(
+                lambda i=index, m=meta: search_index(i._index, queries, 100, m.nprobe), "cpu", 1
+            )  # type: ignore[misc]
+            (scores, _), its = time_call(lambda i=index: i.search(queries, 100), device)  # type: ignore[misc]
+        difference = float(abs(np.sort(cpu_scores) - np.sort(scores)).max())
+        yield Twins(f"vector index, {meta.kind}", f"{len(queries)} of {n} vectors", mine, its, difference, 5e-3)
+
+
+def cards(device: str, small: bool) -> Iterator[Twins]:
+    """The card of this process and of another, which must be two where there are two."""
+    if device == "cpu":
+        raise NotRun("needs cards")
+    own, mine = time_call(lambda: resolve_device("auto"), device, 1)
+    other, its = time_call(lambda: in_new_process(resolve_device, "auto"), device, 1)
+    n_cards = torch.cuda.device_count()
+    yield Twins("a card for each process", f"{n_cards} cards", mine, its, n_cards > 1 and own == other, 0)
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--device", default="cuda")
@@ -207,18 +292,26 @@ def main() -> None:
     if options.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
     paths = [classifier, spans, causal, attention, encoder, reranker, masked]
+    paths += [four_bits, vector_search, cards, offline_engine]
     name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
     print(f"{name}, {os.cpu_count()} processors\n")
     print("| path | size | processor, s | device, s | times | difference | allowed |\n|---|---|---|---|---|---|---|")
     n_wrong = 0
     for path in paths:
-        for row in path(options.device, options.small):
-            fits = row.difference <= row.allowed
-            n_wrong += not fits
-            seconds = f"{row.processor:.3f} | {row.device:.3f} | {row.processor / row.device:.1f}"
-            difference = f"{row.difference:.2g}{'' if fits else ' (too far)'}"
-            print(f"| {row.path} | {row.size} | {seconds} | {difference} | {row.allowed:.2g} |", flush=True)
+        try:
+            for row in path(options.device, options.small):
+                n_wrong += row.difference > row.allowed
+                print(format_row(row), flush=True)
+        except NotRun as reason:
+            print(f"| {path.__name__.replace('_', ' ')} | not run: {reason} | | | | | |", flush=True)
     sys.exit(bool(n_wrong))
+
+
+def format_row(row: Twins) -> str:
+    """A row of the table."""
+    seconds = f"{row.processor:.3f} | {row.device:.3f} | {row.processor / row.device:.1f}"
+    difference = f"{row.difference:.2g}{'' if row.difference <= row.allowed else ' (too far)'}"
+    return f"| {row.path} | {row.size} | {seconds} | {difference} | {row.allowed:.2g} |"
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from bench.measure_all import MEASURED_PAGES
+from bench.result_files import Results
 from bench.write_measured import LOCAL_PAGE, LOCAL_TEMPLATE, MARK, TEMPLATE, write_page
 from evidence_assets.experiment.variants import variants
 from evidence_assets.reproduction.presets import presets
@@ -81,6 +82,18 @@ def test_every_measurement_and_result_file_is_on_the_page_and_lakes_are_made_bef
         assert name in names_on_page, name
         assert {place.partition(":")[0] for place in entry.get("answers", ())} <= earlier_worlds, name
         earlier_worlds.add(Path(entry.get("world", "sample")).stem)
+
+
+def test_paths_on_a_card_have_the_date_of_their_figures_or_none() -> None:
+    page = (REPOSITORY / "docs" / "served-model.md").read_text(encoding="utf-8")
+    dates = re.findall(r"^\| .+? \| (2026-\d\d-\d\d|not run on a card yet)", page, re.MULTILINE)
+    results = Results.read("gpu")
+    assert set(dates) == {results.date, "not run on a card yet"} and len(dates) == 9
+    unmeasured = ("vector index", "4 bits", "vLLM", "a card for each process")
+    measured = [row[0] for row in results.rows]
+    for path in unmeasured:
+        assert not any(name.startswith(path) for name in measured), f"{path} has figures: give its date"
+        assert re.search(rf"^\| {path}.* \| not run on a card yet \|$", page, re.MULTILINE), path
 
 
 def test_claims_of_the_threat_model_name_existing_tests() -> None:
