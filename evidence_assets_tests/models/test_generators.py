@@ -1,5 +1,6 @@
 """The contract of every generator, and tests of each backend."""
 
+import importlib.util
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -112,3 +113,29 @@ class TestTransformers(GeneratorContract):
             TransformersGenerator("nobody/no-such-model")
         with pytest.raises(BadInput, match="the backend extractive has no language model"):
             load_generator(GeneratorSettings(backend="extractive"))
+
+
+HAS_BITSANDBYTES = all(importlib.util.find_spec(name) for name in ("accelerate", "bitsandbytes"))
+
+
+@pytest.mark.skipif(not HAS_BITSANDBYTES, reason="needs the extra nf4: accelerate and bitsandbytes")
+class TestFourBits(GeneratorContract):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def generator(cls, causal: Path) -> Generator:
+        return load_generator(GeneratorSettings(backend="transformers", name=str(causal), quantization="nf4"))
+
+    def test_layers_are_in_4_bits_and_the_completion_cache_knows(
+        self, generator: TransformersGenerator, local: TransformersGenerator
+    ) -> None:
+        weights = generator.network.model.layers[0].self_attn.q_proj.weight
+        assert weights.dtype == torch.uint8 and weights.quant_state.quant_type == "nf4"
+        assert generator.parameters == {**local.parameters, "quantization": "nf4"}
+        assert generator.network.get_memory_footprint() < local.network.get_memory_footprint()
+
+
+def test_four_bits_without_the_packages_are_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    settings = GeneratorSettings(backend="transformers", name="some/model", quantization="nf4")
+    with pytest.raises(ModelUnavailable, match=r"some/model in 4 bits needs accelerate and bitsandbytes: pip install"):
+        load_generator(settings)
