@@ -4,8 +4,8 @@
 
 The stages are those of `evidence run`: prompts, candidates and triples, of K-Bloom and of BertNet, into a new lake. The
 model has random weights and BERT's vocabulary of 30,522 word pieces, so its triples mean nothing, and a search by
-trained weights makes other numbers of passes: more where the model is less sure. Without ``--device``, the processor is measured, and a card where torch finds
-one, each in a process of its own.
+trained weights makes other numbers of passes: more where the model is less sure. Without ``--device``, the processor is
+measured, and a card where torch finds one, each in a process of its own.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class PassCounter:
 
     def __init__(self, network: torch.nn.Module) -> None:
         self.texts = list[int]()
-        network.register_forward_hook(self._count, with_kwargs=True)
+        network.register_forward_hook(self._count)
 
-    def _count(self, network: torch.nn.Module, arguments: Any, options: dict[str, Any], output: Any) -> None:
-        self.texts.append(len(options["input_ids"]))
+    def _count(self, network: torch.nn.Module, arguments: Any, output: Any) -> None:
+        self.texts.append(len(output.last_hidden_state))
 
 
 def activate_profile(folder: Path, task: Task, device: str) -> None:
@@ -116,7 +116,7 @@ def harvest(task: Task, size: dict[str, int], device: str) -> list[tuple[str, ..
         relations = read_seed_folder(collection_folder(task.collection)).relations
         [relation] = (relation for relation in relations if relation.id == task.relation)
         lake.write(SEED_ASSET, relation.id, {"relation_seeds": build_seed_rows(relation)})
-        counter = PassCounter(get_masked_lm(lake, profiles.load().masked_model)._model)
+        counter = PassCounter(get_masked_lm(lake, profiles.load().masked_model)._model.base_model)
         rows = []
         total = [0, 0, 0.0]
         for stage in relation_stages(task.variant):
