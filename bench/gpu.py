@@ -278,10 +278,10 @@ def cards(device: str, small: bool) -> Iterator[Twins]:
     """The card of this process and of another, which must be two where there are two."""
     if device == "cpu":
         raise NotRun("needs cards")
-    own, mine = time_call(lambda: resolve_device("auto"), device, 1)
-    other, its = time_call(lambda: in_new_process(resolve_device, "auto"), device, 1)
+    card, mine = time_call(lambda: resolve_device("auto"), device, 1)
+    other_card, its = time_call(lambda: in_new_process(resolve_device, "auto"), device, 1)
     n_cards = torch.cuda.device_count()
-    yield Twins("a card for each process", f"{n_cards} cards", mine, its, n_cards > 1 and own == other, 0)
+    yield Twins("a card for each process", f"{n_cards} cards", mine, its, n_cards > 1 and card == other_card, 0)
 
 
 def main() -> None:

@@ -178,7 +178,7 @@ class GraphPaths(StrictModel):
 class Pools(StrictModel):
     """Maximum concurrent steps over all runs in Dagster."""
 
-    gpu: int = Field(1, ge=1, description="Steps that load a model in their process.")
+    gpu: int = Field(1, ge=1, description="Steps that load a model in their process, each on a card of its own.")
     llm: int = Field(4, ge=1, description="Steps that call a served language model.")
 
 

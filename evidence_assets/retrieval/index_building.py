@@ -17,7 +17,16 @@ import numpy as np
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
-from evidence_assets.retrieval.vector_index import INDEX, META, VERSION, IndexMeta, IntArray, faiss, search_index
+from evidence_assets.retrieval.vector_index import (
+    INDEX,
+    META,
+    VERSION,
+    IndexMeta,
+    IntArray,
+    copy_to_card,
+    faiss,
+    search_index,
+)
 
 MAX_FLAT_VECTORS = 200_000
 """Maximum vectors of a flat index, which takes a few hundredths of a second per search."""
@@ -145,8 +154,8 @@ def _train_lists(vectors: VectorFile, kind: str, d: int) -> Any:
     index.cp.seed = 0
     if hasattr(index, "pq"):
         index.do_polysemous_training = False  # it reorders codes for a Hamming search that is not used
-    if getattr(library, "get_num_gpus", int)():
-        index.clustering_index = library.index_cpu_to_all_gpus(library.IndexFlatIP(d))
+    if (card_index := copy_to_card(library.IndexFlatIP(d))) is not None:
+        index.clustering_index = card_index
     sample = SAMPLE_SHARE * vectors.n * (code_sizes(d)[code] + ID_BYTES) / (4 * d)
     index.train(vectors.sample(int(max(sample, MIN_POINTS_PER_LIST * int(lists), MIN_SAMPLE)), seed=0))
     # Reserve the size of each list; lists that grow take up to twice the memory.

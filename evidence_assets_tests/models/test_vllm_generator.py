@@ -44,7 +44,7 @@ class SamplingParams:
 
 
 class Engine:
-    """Stands in for ``vllm.LLM``, with a tiny model of transformers; keeps the parameters of each call."""
+    """A fake of ``vllm.LLM`` with a tiny model of transformers; keeps the parameters of each call."""
 
     def __init__(self, folder: Path) -> None:
         self._model = TransformersGenerator(str(folder), device="cpu")
@@ -169,7 +169,7 @@ def test_a_machine_without_vllm_or_card_is_an_error_with_a_remedy(monkeypatch: p
 def test_the_engine_sees_only_the_card_of_the_process(
     visible: str | None, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[tuple[str, dict[str, Any]]] = []
+    starts: list[tuple[str, dict[str, Any]]] = []
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(vllm_generator, "resolve_device", lambda name: "cuda:1")
     name = "CUDA_VISIBLE_DEVICES"
@@ -178,11 +178,11 @@ def test_the_engine_sees_only_the_card_of_the_process(
         monkeypatch.setenv(name, visible)
     environ = vllm_generator.os.environ
     monkeypatch.setattr(
-        sys.modules["vllm"], "LLM", lambda **options: seen.append((environ[name], options)), raising=False
+        sys.modules["vllm"], "LLM", lambda **options: starts.append((environ[name], options)), raising=False
     )
     vllm_generator.open_engine("some/model", "abc", "nf4")
     options = {"model": "some/model", "revision": "abc", "seed": 0, "quantization": "bitsandbytes"}
-    assert seen == [(expected, options)] and environ.get(name) == visible
+    assert starts == [(expected, options)] and environ.get(name) == visible
 
 
 def test_a_model_in_this_process_uses_the_pool_of_cards_and_four_bits_are_another_version() -> None:
