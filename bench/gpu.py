@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -266,10 +267,9 @@ def vector_search(device: str, small: bool) -> Iterator[Twins]:
             np.save(Path(folder) / "vectors.npy", vectors)
             meta = write_index(Path(folder), built_from="", model_id="random", kind=kind)
             index = VectorIndex(Path(folder), expected="")
-            (cpu_scores, _), mine = time_call(
-                lambda i=index, m=meta: search_index(i._index, queries, 100, m.nprobe), "cpu", 1
-            )  # type: ignore[misc]
-            (scores, _), its = time_call(lambda i=index: i.search(queries, 100), device)  # type: ignore[misc]
+            search_on_cpu = partial(search_index, index._index, queries, 100, meta.nprobe)
+            (cpu_scores, _), mine = time_call(search_on_cpu, "cpu", 1)
+            (scores, _), its = time_call(partial(index.search, queries, 100), device)
         difference = float(abs(np.sort(cpu_scores) - np.sort(scores)).max())
         yield Twins(f"vector index, {meta.kind}", f"{len(queries)} of {n} vectors", mine, its, difference, 5e-3)
 
