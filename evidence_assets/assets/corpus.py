@@ -122,7 +122,7 @@ class Corpus(RawInput, dg.Component, dg.Resolvable):
             return meta.built_from, meta.metadata
 
         vectors_key = embeddings_key(self.name, encoder)
-        version = f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{profiles.load().retrieval.R}"
+        version = f"{vector_index.VERSION}.{corpus_files.VERSION}.{bm25.VERSION}.{corpus_building.largest_pool()}"
         description = f"FAISS index, BM25 index and chunk positions of {self.name}"
         return files_asset(
             index_key(self.name, encoder),

@@ -17,6 +17,7 @@ from evidence_assets.benchmarks.corpora import FileGroup
 from evidence_assets.experiment.evidence.sources import record_encoder
 from evidence_assets.experiment.rows import batches
 from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
+from evidence_assets.experiment.variants import variants
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.lake.array_files import open_description, release_memory
 from evidence_assets.lake.atomic import replacing_folder
@@ -127,6 +128,12 @@ def _edges(ids: list[str], relation: str, kind: str, parents: list[str]) -> pa.T
     return build_table("lineage_edges", {**columns, **{name: [value] * len(ids) for name, value in constants.items()}})
 
 
+def largest_pool() -> int:
+    """The most chunks that a search requests: R of the profile or of a loaded variant."""
+    sizes = [variant.parameters.get("R") for variant in variants() if variant.is_loaded]
+    return max([profiles.load().retrieval.R, *(size for size in sizes if isinstance(size, int))])
+
+
 def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, encoder: str = "") -> IndexMeta:
     """Write the corpus files and the index over the vectors of this encoder; empty for the first."""
     settings = profiles.load()
@@ -142,7 +149,7 @@ def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, en
             model_id=next((model[0] for model in models if len(model)), ""),
             memory=settings.index.bytes,
             kind=settings.index.kind,
-            neighbours=settings.retrieval.R,
+            neighbours=largest_pool(),
             progress=report_progress("vectors in the index", inform),
         )
 

@@ -1,6 +1,7 @@
 """Building a corpus: a full disk leaves the old index; the tokens of a small corpus are cached."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from evidence_assets.lake.errors import DiskFull
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import load
-from evidence_assets.retrieval import vector_index
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE
+from evidence_assets.retrieval import index_building, vector_index
 from evidence_assets.retrieval.corpus import open_corpus
 from evidence_assets.retrieval.token_cache import TokenCache, token_cache_folder
 
@@ -31,6 +33,25 @@ def test_a_full_disk_leaves_the_old_index(lake: Lake, tmp_path: Path, monkeypatc
         corpus_building.build_index(lake, "c")
     assert {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert open_corpus(lake, "c").texts([0]) == ["Bees buzz."]
+
+
+def test_an_index_is_tuned_for_the_largest_pool_of_a_loaded_variant(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "raw").mkdir()
+    (tmp_path / "raw" / "a.txt").write_text("Bees buzz.")
+    corpus_building.build_corpus(lake, "c", group_files(tmp_path / "raw"), lambda text: None)
+    neighbours: list[int] = []
+
+    def record(folder: Path, write: Any = index_building.write_index, **settings: Any) -> Any:
+        neighbours.append(settings["neighbours"])
+        return write(folder, **settings)
+
+    monkeypatch.setattr(index_building, "write_index", record)
+    for presets in ("", "uscrake_sweeps"):
+        monkeypatch.setenv(PRESETS_VARIABLE, presets)
+        corpus_building.build_index(lake, "c")
+    assert neighbours == [load().retrieval.R, 20_000], "that of the profile, and of mcqa/uscrake_r20000"
 
 
 def test_the_tokens_of_a_small_corpus_are_cached(lake: Lake, tmp_path: Path) -> None:
