@@ -28,6 +28,7 @@ from evidence_assets.graphs.merge import prefixed_node_id
 from evidence_assets.lake.atomic import replacing_file
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import FloatArray
+from evidence_assets.retrieval.vector_index import faiss
 from evidence_assets.systems.baselines.recorded_answers import FOLDER
 from evidence_assets.text.spelling import did_you_mean
 
@@ -70,22 +71,21 @@ def read_vectors(file: Path) -> Vectors:
 
 
 def find_nearest(nodes: Vectors, queries: FloatArray, k: int = K) -> NDArray[np.int64]:
-    """Ids of the ``k`` nodes nearest to each query by inner product, ties by id.
+    """Ids of the ``k`` nodes nearest to each query by inner product, by FAISS; equal ones by id.
 
-    Memory: the queries, their best nodes, and a block of nodes with its products.
+    Memory: the queries, their best nodes, and a block of nodes.
     """
+    from faiss.contrib.exhaustive_search import knn_ground_truth
+
     ids = np.array(sorted(nodes), dtype=np.int64)
-    best_ids = np.zeros((len(queries), 0), np.int64)
-    best_scores = np.zeros((len(queries), 0), np.float32)
-    for start in range(0, len(ids), NODES_PER_BLOCK):
-        block = ids[start : start + NODES_PER_BLOCK]
-        scores = np.hstack([best_scores, queries @ stack_vectors(nodes, block.tolist()).T])
-        candidates = np.hstack([best_ids, np.broadcast_to(block, (len(queries), len(block)))])
-        # Ids ascend within the block and the earlier ones are sorted by score, so a stable sort keeps ties by id.
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-        best_scores = np.take_along_axis(scores, order, 1)
-        best_ids = np.take_along_axis(candidates, order, 1)
-    return best_ids
+    blocks = (
+        stack_vectors(nodes, ids[start : start + NODES_PER_BLOCK].tolist())
+        for start in range(0, len(ids), NODES_PER_BLOCK)
+    )
+    metric = faiss().METRIC_INNER_PRODUCT
+    scores, positions = knn_ground_truth(queries, blocks, min(k, len(ids)), metric, ngpu=0)
+    order = np.lexsort((positions, -scores))
+    return ids[np.take_along_axis(positions, order, 1)]
 
 
 def stack_vectors(vectors: Vectors, keys: Sequence[int]) -> FloatArray:

@@ -40,6 +40,7 @@ from evidence_assets.systems.kbloom.seeds import (
     collection_folder,
     find_suspect_seeds,
     list_seed_files,
+    merged_collections,
     read_seed_folder,
 )
 
@@ -74,7 +75,8 @@ def read_seeds(lake: Lake) -> SeedFiles:
     harvesting = profiles.load().harvesting
     seeds_folder = lake.raw_path("seeds")
     seeds_folder.mkdir(parents=True, exist_ok=True)
-    _copy_new_files(lake.raw_path("sample/seeds"), seeds_folder, harvesting.sample_relations)
+    if harvesting.is_of_sample:
+        _copy_new_files(lake.raw_path("sample/seeds"), seeds_folder, harvesting.sample_relations)
     for collection in harvesting.relations:
         packaged = collection_folder(collection)
         _copy_new_files(packaged, seeds_folder, [path.stem for path in list_seed_files(packaged)])
@@ -226,10 +228,10 @@ def _build_seeds(context: StageContext) -> StageOutput:
 
 
 def _harvested_collections() -> set[str]:
-    """Collections of the profile, and those that loaded variants name themselves."""
+    """Collections of all variants, and those that loaded variants name themselves."""
     loaded = (variant for variant in variants_of("kbloom") if variant.is_loaded)
     named = (cast(Sequence[str], variant.parameters.get("collections", ())) for variant in loaded)
-    return {*profiles.load().harvesting.collections, *chain.from_iterable(named)}
+    return {*merged_collections(), *chain.from_iterable(named)}
 
 
 class Seeds(dg.Component, dg.Model, dg.Resolvable):

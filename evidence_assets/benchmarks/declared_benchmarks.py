@@ -142,6 +142,12 @@ def declarations_of(component: str, folder: Path | None = None) -> list[Declarat
     return [document for document in declarations(folder) if document.component == component]
 
 
+def list_joined_harvests(folder: Path | None = None) -> dict[str, tuple[str, ...]]:
+    """The assets of harvested triples that each declared graph joins, by its name."""
+    graphs = (declaration.attributes for declaration in declarations_of("Graph", folder))
+    return {str(graph["name"]): tuple(graph.get("harvested", ())) for graph in graphs}
+
+
 def write_declarations(folder: Path, *entries: tuple[str, dict[str, Any]]) -> None:
     """Write a folder of declarations atomically: components such as ``corpus.Corpus`` with their attributes."""
     documents = [{"type": f"evidence_assets.assets.{name}", "attributes": attributes} for name, attributes in entries]

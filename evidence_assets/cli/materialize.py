@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, list_joined_harvests
 from evidence_assets.cli.console import LakeOption, leave_out_empty, out, print_table, report_errors, strip_controls
 from evidence_assets.cli.processes import start_process_server
 from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY
@@ -49,18 +49,22 @@ def demo() -> None:
 
 @commands.command()
 def run(
-    benchmark: Annotated[str, typer.Argument(help="Name of a benchmark; `evidence add benchmark` adds your own.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, or graph that joins harvested relations.")],
     variant_names: Annotated[str, typer.Option("--variants", help="Such as bm25,bm25@model. Default: all.")] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
 ) -> None:
-    """Materialize everything that one benchmark's scores need.
+    """Materialize everything that one benchmark's scores need, or one graph.
 
-    Rows whose inputs are unchanged are reused.
+    Rows whose inputs are unchanged are reused. `evidence add benchmark` adds questions of your own. With a graph, its
+    relations are harvested, too; it needs no benchmark.
     """
     with report_errors():
         from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
 
-        declared = find_benchmark(benchmark)
+        if name in list_joined_harvests() and name not in all_benchmarks():
+            _run_graph(name, [option for option, value in (("--variants", variant_names), ("--plan", plan)) if value])
+            return
+        declared = find_benchmark(name)
         variants = select_variants(declared, [name for name in variant_names.replace(" ", "").split(",") if name])
         from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.cli.runner import run_all
@@ -70,10 +74,48 @@ def run(
             _print_plan(selection, declared, variants)
             return
         report = run_all(selection)
-    scoreboard(benchmark)
-    print_report(report, f"evidence run {benchmark}")
+    scoreboard(name)
+    _print_harvests(selection)
+    print_report(report, f"evidence run {name}")
     ask = f", `evidence ask QUESTION --corpus {declared.corpus}` to query its corpus" if declared.corpus else ""
     out.print(f"Next: `evidence explore` to browse the answers, `dagster dev` or `make ui` for the runs{ask}.")
+
+
+def _run_graph(name: str, options: Sequence[str]) -> None:
+    """Materialize a graph and the harvests that it joins."""
+    if options:
+        raise BadInput(f"{name} is a graph, to which {' and '.join(options)} do not apply")
+    from evidence_assets.assets.definitions import load_definitions
+    from evidence_assets.cli.run_selection import select_graph
+    from evidence_assets.cli.runner import run_all
+
+    selection = select_graph(load_definitions().resolve_asset_graph(), name)
+    report = run_all(selection)
+    _print_harvests(selection)
+    print_report(report, f"evidence run {name}")
+    out.print(f"Next: `evidence ask QUESTION --graph {name}`, `evidence explore` to browse its triples.")
+
+
+HARVESTED_QUERY = """
+    WITH joined AS (SELECT DISTINCT unnest(triple_ids) AS triple_id FROM kg_edges WHERE asset = $2)
+    SELECT relation_id, count(*), count(joined.triple_id) FROM triples LEFT JOIN joined USING (triple_id)
+    WHERE asset = $1 GROUP BY relation_id ORDER BY relation_id
+"""
+"""Of each relation, the triples of a harvest, and those of them that are in a graph."""
+
+
+def _print_harvests(selection: RunSelection) -> None:
+    """Print how many triples of each relation were harvested, and how many are in the graphs of a selection."""
+    keys = {"/".join(key.path) for key in selection.keys or ()}
+    graphs = [(name, assets) for name, assets in list_joined_harvests().items() if f"knowledge/{name}/edges" in keys]
+    joined = [(asset, name) for name, assets in graphs for asset in assets]
+    with connect() as connection:
+        for asset, name in joined:
+            rows = connection.execute(HARVESTED_QUERY, [asset, f"knowledge/{name}/edges"]).fetchall()
+            for relation, harvested, arrived in rows:
+                out.print(f"{relation}: {harvested:,} triples in {asset}, {arrived:,} of them in the graph {name}")
+            if not rows:
+                out.print(f"{asset} has no triples for the graph {name}; its relations are in data_lake/raw/seeds")
 
 
 @training.command("confidence")

@@ -162,6 +162,15 @@ def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) ->
     return RunSelection(keys, dict.fromkeys(keys, names), _find_collections(graph, keys))
 
 
+def select_graph(graph: Any, name: str) -> RunSelection:
+    """All assets of a declared graph and everything upstream, for the relations of the collections that it joins."""
+    targets = [key.to_user_string() for key in graph.get_all_asset_keys() if key.path[:2] == ["knowledge", name]]
+    if not targets:
+        raise BadInput(f"the graph {name} is declared for other profiles than {profiles.load().name}")
+    keys = _walk_upstream(graph, targets, lambda key, parent: True)
+    return RunSelection(keys, collections=_find_collections(graph, keys))
+
+
 def select_harvest_scores(graph: Any, targets: Sequence[str], collections: Collection[str]) -> RunSelection:
     """These scores of harvests and all their upstream assets, for the relations of these collections.
 

@@ -140,6 +140,7 @@ class Retrieval(StrictModel):
 class Harvesting(StrictModel):
     """Settings for harvesting triples from a masked language model; ``printed`` formulas are the paper's."""
 
+    corpus: str = Field("sample", description="Corpus on whose sentences sample-masked-lm is trained.")
     training_steps: int = Field(2000, ge=1, description="Training steps of sample-masked-lm.")
     n: int = Field(1000, ge=1, description="Maximum pairs of a search heap, and triples of a relation.")
     prompts: int = Field(20, ge=1, description="Prompts selected per relation.")
@@ -149,10 +150,15 @@ class Harvesting(StrictModel):
     final: Literal["printed", "rank_normalised", "fluency", ""] = Field(
         "", description="Ranking formula; default: fluency with sample-masked-lm, printed with other models."
     )
-    sample_relations: tuple[str, ...] = Field((), description="Sample seed files to copy into raw/seeds.")
+    sample_relations: tuple[str, ...] = Field((), description="Sample seed files for raw/seeds, if corpus is sample.")
     relations: tuple[str, ...] = Field((), description="Additional packaged seed files: conceptnet, lama, umls.")
-    collections: tuple[str, ...] = Field(("biomedical", "commonsense"), description="Collections of merged harvests.")
-    truth: Literal["sample", ""] = Field("sample", description="Gold facts of harvests: the sample's, or none.")
+    collections: tuple[str, ...] = Field(
+        ("biomedical", "commonsense"),
+        description="Collections of merged harvests, beside those that your graphs' declarations name.",
+    )
+    truth: Literal["sample", ""] = Field(
+        "sample", description="Gold facts of harvests: the sample's, for a model that was trained on it, or none."
+    )
     judges: tuple[str, ...] = Field((), description="Language models that judge harvested triples; default: the first.")
     writer: ModelSettings | None = Field(None, description="Writes sentences from keywords; default: the masked model.")
     substitution: ModelSettings | None = Field(None, description="XLNet to reword prompts; default: the masked model.")
@@ -161,6 +167,11 @@ class Harvesting(StrictModel):
     )
     causal: ModelSettings | None = Field(None, description="Rates fluency, as GPT-2 does; default: the masked model.")
     likelihood: ModelSettings | None = Field(None, description="Model that rates harvested triples, as BARTScore does.")
+
+    @property
+    def is_of_sample(self) -> bool:
+        """Whether harvests are about the sample corpus, so that its seeds and facts are of use."""
+        return self.corpus == "sample"
 
 
 class GraphPaths(StrictModel):

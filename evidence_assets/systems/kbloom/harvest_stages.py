@@ -20,6 +20,7 @@ from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
+    SAMPLE_MASKED_LM,
     get_encoder,
     get_masked_lm,
     get_sequence_model,
@@ -154,7 +155,9 @@ class HarvestStages:
             lineage = rows.link_prompts(relation, previous["prompt_id"], model_id)
             return StageOutput(previous, lineage, reused=previous.height)
         mining_models = self._open_mining_models(shared, context)
-        check_seeds(relation, mining_models.masked)
+        profile = context.profile
+        is_trained = profile.masked_model.name == SAMPLE_MASKED_LM
+        check_seeds(relation, mining_models.masked, profile.harvesting.corpus if is_trained else "")
         prompts = mine_relation_prompts(relation, mining_models, settings, texts)
         prompt_rows = rows.build_prompt_rows(relation, settings.variant, prompts, input_hash)
         lineage = rows.link_prompts(relation, [str(row["prompt_id"]) for row in prompt_rows], model_id)
@@ -246,8 +249,8 @@ class HarvestStages:
     def _check_collection(self, relation: Relation, context: StageContext) -> None:
         if relation.collection not in self.collections:
             context.warn(
-                f"no asset merges collection {relation.collection!r}. Set the relation's collection to one of "
-                f"{', '.join(self.collections)}, or add it to `collections` of the variant"
+                f"no graph joins collection {relation.collection!r}: name {self.variant.key}/{relation.collection} in "
+                f"`harvested` of a graph's declaration, or choose one of {', '.join(self.collections)}"
             )
 
 

@@ -34,6 +34,11 @@ LOG_PROBS_PER_BATCH = 1 << 24
 """Log-probabilities in memory when pairs are rated by each prompt (64 MB)."""
 MAX_STORED_LOG_PROBS = 1 << 24
 """Log-probabilities of a search that are stored, because it asks again: of a large vocabulary, the first (64 MB)."""
+WORDS_QUERY = (
+    "SELECT DISTINCT unnest(regexp_extract_all(lower(text), '[\\pL\\pN]+')) AS word FROM chunks "
+    "WHERE asset = 'corpus/{}/chunks' ORDER BY word"
+)
+"""The words of a corpus."""
 EntityKinds = Mapping[str, frozenset[str]]
 """Kinds of each entity, by its name in lower case."""
 
@@ -237,17 +242,24 @@ def _bertnet_pair_scores(model: MaskedLM, prompt_pairs: Sequence[tuple[str, Enti
     ]
 
 
-def check_seeds(relation: Relation, model: MaskedLM) -> None:
-    """Raise BadInput if the tokenizer lacks a word of the prompt or seeds."""
-    fields = [("prompt", fill_prompt(relation.prompt, " ", " "))]
-    fields += [("pairs", entity) for pair in relation.pairs for entity in pair]
-    for field, text in fields:
-        if unknown_words := model.find_unknown_words(text):
-            raise BadInput(
-                f"relation {relation.id!r}: the tokenizer of {model.model_id} does not know "
-                f"{', '.join(map(repr, unknown_words))} in {text.strip()!r}; use words of its vocabulary",
-                field=field,
-            )
+def check_seeds(relation: Relation, model: MaskedLM, corpus: str) -> None:
+    """Raise BadInput if the tokenizer lacks words of the prompt or seeds.
+
+    ``corpus``: The corpus that the model was trained on; empty for models of the hub.
+    """
+    remedy = "Use words of its vocabulary"
+    if corpus:
+        remedy = (
+            f'It knows the words of the corpus {corpus!r}, which `evidence query "{WORDS_QUERY.format(corpus)}"` '
+            "lists. Add texts with these words to the corpus, or set harvesting.corpus in the profile to your own"
+        )
+    entities = [name for pair in relation.pairs for name in pair]
+    for field, texts in (("prompt", [fill_prompt(relation.prompt, " ", " ")]), ("pairs", entities)):
+        unknown_words = dict.fromkeys(word for text in texts for word in model.find_unknown_words(text))
+        if unknown_words:
+            words = ", ".join(map(repr, unknown_words))
+            message = f"relation {relation.id!r}: {model.model_id} does not know the words {words}. {remedy}"
+            raise BadInput(message, field=field)
 
 
 def check_kinds(relation: Relation, kinds: EntityKinds | None) -> None:

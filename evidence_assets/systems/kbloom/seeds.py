@@ -24,6 +24,8 @@ from typing import Annotated
 import yaml
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, ValidationInfo
 
+from evidence_assets import profiles
+from evidence_assets.benchmarks.declared_benchmarks import list_joined_harvests, user_folders
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.input_files import parse_yaml_file
@@ -97,6 +99,13 @@ def collection_folder(name: str) -> Path:
             f"there is no collection of relations {name!r}; choose one of {', '.join(collections)}", field="relations"
         )
     return PACKAGED_RELATIONS / name
+
+
+def merged_collections() -> tuple[str, ...]:
+    """Collections that harvests merge: the profile's, and those that graphs of the lake or project join."""
+    joined = [assets for folder in user_folders() for assets in list_joined_harvests(folder).values()]
+    collections = [asset.split("/")[2] for assets in joined for asset in assets if asset.count("/") == 2]
+    return tuple(dict.fromkeys([*profiles.load().harvesting.collections, *collections]))
 
 
 def list_seed_files(folder: Path) -> list[Path]:

@@ -27,6 +27,7 @@ from evidence_assets.systems.kbloom.sample_model import masked_model_stages, rea
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, draw_sample_precision, read_facts
 from evidence_assets.systems.kbloom.scores import Reference, load_references
 from evidence_assets.systems.kbloom.searches import Search, share_search
+from evidence_assets.systems.kbloom.seeds import merged_collections
 from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm
 
 SEED_FOLDER_ASSET = "raw/seeds"
@@ -83,8 +84,8 @@ class KBloom(StagesMethod[HarvestSettings]):
         return {
             "n": harvesting.n,
             "max_prompts": harvesting.prompts,
-            "collections": harvesting.collections,
-            "truth": harvesting.truth,
+            "collections": merged_collections(),
+            "truth": harvesting.truth if harvesting.is_of_sample else "",
             "fluency": harvesting.fluency or ("probability" if is_sample_model else "corrected"),
             "final": harvesting.final or ("fluency" if is_sample_model else "printed"),
         }
@@ -318,7 +319,7 @@ def find_judges() -> list[GeneratorSettings]:
 
 
 class MaskedModelTraining(StagesMethod[NoSettings]):
-    """Trains the sample's masked language model."""
+    """Trains a small masked language model on a corpus of the lake."""
 
     name = "masked_model"
     version = VERSION

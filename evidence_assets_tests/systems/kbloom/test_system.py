@@ -175,10 +175,16 @@ def test_each_query_of_a_search_and_its_agreement_is_asked_once(monkeypatch: pyt
 
 
 def test_the_error_names_a_seed_that_the_tokenizer_cannot_represent() -> None:
-    with pytest.raises(BadInput, match=r"pairs: relation 'eats': the tokenizer of tiny-sample does not know 'Zzyx'"):
-        check_seeds(make_relation(pairs=(("Zzyx", "moss"),)), tiny_model())
+    relation = make_relation(pairs=(("Zzyx", "moss"), ("moss", "Quux"), ("Zzyx", "fern")))
+    message = r"pairs: relation 'eats': tiny-sample does not know the words 'Zzyx', 'Quux'"
+    with pytest.raises(BadInput, match=message + r"[^']*\. Use words of its vocabulary"):
+        check_seeds(relation, tiny_model(), "")
+    with pytest.raises(
+        BadInput, match=message + r".* FROM chunks WHERE asset = 'corpus/notes/chunks'.*harvesting\.corpus"
+    ):
+        check_seeds(relation, tiny_model(), "notes")
     with pytest.raises(BadInput, match=r"prompt: .*'devours'"):
-        check_seeds(make_relation(prompt="<HEAD> devours <TAIL>"), tiny_model())
+        check_seeds(make_relation(prompt="<HEAD> devours <TAIL>"), tiny_model(), "")
 
 
 def test_known_entities_of_other_kinds_are_no_triples_and_unknown_ones_are_flagged() -> None:
