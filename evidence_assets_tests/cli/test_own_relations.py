@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evidence_assets import profiles
 from evidence_assets.assets import seeds
 from evidence_assets.cli.project import create_project
 from evidence_assets.lake.store import Lake
 from evidence_assets.systems.kbloom.seeds import merged_collections
+from evidence_assets_tests.assets.small_worlds import clear_profile_caches
 from evidence_assets_tests.conftest import REPOSITORY
 
 COMPOSERS = {
@@ -82,5 +82,5 @@ def test_a_graph_of_a_project_adds_its_collection_and_the_sample_has_no_part(pro
     )
     assert set(seeds.read_seeds(lake).relations) == {"composed_by"}, "their words are not those of the corpus"
     (project / "mine.yaml").write_text("extends: embedded\nname: mine\n")
-    profiles.load.cache_clear()
+    clear_profile_caches()
     assert set(seeds.read_seeds(lake).relations) == {"composed_by", "may_treat"}

@@ -43,11 +43,10 @@ def test_the_nearest_nodes_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyP
     ids = generator.permutation(40).tolist()
     nodes = {number: torch.tensor(generator.integers(-2, 3, 4), dtype=torch.float16) for number in ids}
     queries = generator.integers(-2, 3, (5, 4)).astype(np.float32)
-    expected = [
-        sorted(nodes, key=lambda number: (-float(query @ nodes[number].float().numpy()), number))[:9]
-        for query in queries
-    ]
-    assert find_nearest(nodes, queries, 9).tolist() == expected
+    for query, nearest in zip(queries, find_nearest(nodes, queries, 9).tolist(), strict=True):
+        scores = {number: float(query @ vector.float().numpy()) for number, vector in nodes.items()}
+        assert [scores[number] for number in nearest] == sorted(scores.values(), reverse=True)[:9]
+        assert nearest == sorted(set(nearest), key=lambda number: (-scores[number], number))
     assert find_nearest(nodes, queries, 99).shape == (5, 40)
 
 

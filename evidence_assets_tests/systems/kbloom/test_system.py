@@ -175,7 +175,8 @@ def test_each_query_of_a_search_and_its_agreement_is_asked_once(monkeypatch: pyt
 
 
 def test_the_error_names_a_seed_that_the_tokenizer_cannot_represent() -> None:
-    relation = make_relation(pairs=(("Zzyx", "moss"), ("moss", "Quux"), ("Zzyx", "fern")))
+    (head, tail), *_ = make_relation().pairs
+    relation = make_relation(pairs=(("Zzyx", tail), (head, "Quux"), ("Zzyx", head)))
     message = r"pairs: relation 'eats': tiny-sample does not know the words 'Zzyx', 'Quux'"
     with pytest.raises(BadInput, match=message + r"[^']*\. Use words of its vocabulary"):
         check_seeds(relation, tiny_model(), "")
