@@ -24,7 +24,7 @@ EXAMPLE, READER = (
 FILES = dict(
     re.findall(r"^`(evidence_assets/\S+)`\n\n```(?:python|yaml)\n(.*?)^```", EXAMPLE + READER, re.DOTALL | re.MULTILINE)
 )
-INVENTED = "lucky|mine|quizbook|quiznight"
+INVENTED = "lucky|mine|operas|quizbook|quiznight"
 
 
 @pytest.mark.parametrize(

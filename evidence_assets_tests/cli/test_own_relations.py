@@ -47,8 +47,8 @@ def project(tmp_path: Path, other_settings: pytest.MonkeyPatch) -> Path:
 def run_command(project: Path, *arguments: str) -> tuple[int, str]:
     """The exit status of a command in the project, and its output with single spaces."""
     command = [sys.executable, "-m", "evidence_assets.cli", *arguments]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=480, check=False)
-    return done.returncode, " ".join((done.stdout + done.stderr).split())
+    process = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=480, check=False)
+    return process.returncode, " ".join((process.stdout + process.stderr).split())
 
 
 def test_the_page_harvests_a_corpus_of_ones_own_and_says_how_many_triples_arrived(project: Path) -> None:

@@ -20,7 +20,6 @@ from evidence_assets.harvest.prompt_mining import MiningModels
 from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.models.registry import (
     MASKED_LM_ASSET,
-    SAMPLE_MASKED_LM,
     get_encoder,
     get_masked_lm,
     get_sequence_model,
@@ -39,6 +38,7 @@ from evidence_assets.systems.kbloom.harvesting import (
     score_candidates,
     search_candidates,
 )
+from evidence_assets.systems.kbloom.sample_model import training_corpus
 from evidence_assets.systems.kbloom.searches import SharedSearch
 from evidence_assets.systems.kbloom.seeds import Relation
 from evidence_assets.systems.kbloom.statement_judge import reword_statements
@@ -155,9 +155,7 @@ class HarvestStages:
             lineage = rows.link_prompts(relation, previous["prompt_id"], model_id)
             return StageOutput(previous, lineage, reused=previous.height)
         mining_models = self._open_mining_models(shared, context)
-        profile = context.profile
-        is_trained = profile.masked_model.name == SAMPLE_MASKED_LM
-        check_seeds(relation, mining_models.masked, profile.harvesting.corpus if is_trained else "")
+        check_seeds(relation, mining_models.masked, training_corpus(context.profile))
         prompts = mine_relation_prompts(relation, mining_models, settings, texts)
         prompt_rows = rows.build_prompt_rows(relation, settings.variant, prompts, input_hash)
         lineage = rows.link_prompts(relation, [str(row["prompt_id"]) for row in prompt_rows], model_id)

@@ -17,7 +17,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.models.inference import train_if_changed
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM, get_masked_lm, masked_lm_key
 from evidence_assets.models.sample_masked_lm import VERSION, TrainingSettings, train_sample_masked_lm
-from evidence_assets.profiles import Harvesting
+from evidence_assets.profiles import Harvesting, Profile
 from evidence_assets.systems.kbloom.sample_scores import read_facts
 from evidence_assets.text.prompt_text import entity_word_positions
 from evidence_assets.text.words import STOP_WORDS, split_words
@@ -50,14 +50,19 @@ def find_names(sentences: Sequence[str]) -> set[str]:
     return names
 
 
+def training_corpus(profile: Profile) -> str:
+    """The corpus that the profile's masked model is trained on; empty for a model of the hub."""
+    return profile.harvesting.corpus if profile.masked_model.name == SAMPLE_MASKED_LM else ""
+
+
 def masked_model_stages(variant: Variant) -> list[Stage]:
     """The stage of the masked language model: trained on the profile's corpus, or a Hugging Face model."""
     harvesting = variant.profile.harvesting
     masked = variant.profile.masked_model
-    is_trained = masked.name == SAMPLE_MASKED_LM
+    corpus = training_corpus(variant.profile)
 
     def make(context: StageContext) -> StageOutput:
-        if is_trained:
+        if corpus:
             report = _train(context, harvesting)
         else:
             report = {"vocabulary": len(get_masked_lm(context.lake, masked).vocabulary), "input_hash": ""}
@@ -70,10 +75,10 @@ def masked_model_stages(variant: Variant) -> list[Stage]:
         f"The masked language model: trained on the corpus {harvesting.corpus}, with its accuracy on masked words of "
         "held-out sentences, or a Hugging Face model."
     )
-    reads = [StageInput(f"corpus/{harvesting.corpus}/chunks", "every")] if is_trained else []
-    if is_trained and harvesting.is_of_sample:
+    reads = [StageInput(f"corpus/{corpus}/chunks", "every")] if corpus else []
+    if corpus and harvesting.is_of_sample:
         reads.append(StageInput("raw/sample"))
-    version = f"{VERSION}:{harvesting.training_steps}" if is_trained else f"{masked.name}@{masked.revision}"
+    version = f"{VERSION}:{harvesting.training_steps}" if corpus else f"{masked.name}@{masked.revision}"
     return [
         Stage(variant.key, "models", make, description, reads, version, partitions="", kinds=("pytorch",), pool="gpu")
     ]
