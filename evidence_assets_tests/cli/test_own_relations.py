@@ -11,6 +11,7 @@ import pytest
 from evidence_assets.assets import seeds
 from evidence_assets.cli.project import create_project
 from evidence_assets.lake.store import Lake
+from evidence_assets.systems.kbloom.sample_model import find_names
 from evidence_assets.systems.kbloom.seeds import merged_collections
 from evidence_assets_tests.assets.small_worlds import clear_profile_caches
 from evidence_assets_tests.conftest import REPOSITORY
@@ -70,6 +71,13 @@ def test_words_that_the_corpus_lacks_are_named_with_a_query_of_its_words(project
     [query] = re.findall(r'`evidence query "(.*?)"` lists', output)
     status, output = run_command(project, "query", query, "--json")
     assert status == 0 and '"fidelio"' in output and "rusalka" not in output, output
+
+
+def test_names_of_a_corpus_are_its_words_and_capitalised_words_in_a_row() -> None:
+    sentences = ["The Magic Flute was composed by Mozart in 1791.", "In Vienna, Äolus Öl flows.", "It is so."]
+    runs = {"Magic Flute", "Äolus Öl"}
+    assert find_names(sentences) - runs == {"Magic", "Flute", "composed", "Mozart", "Vienna", "Äolus", "Öl", "flows"}
+    assert runs <= find_names(sentences)
 
 
 def test_a_graph_of_a_project_adds_its_collection_and_the_sample_has_no_part(project: Path) -> None:
