@@ -55,9 +55,11 @@ def run_command(project: Path, *arguments: str) -> tuple[int, str]:
 def test_the_page_harvests_a_corpus_of_ones_own_and_says_how_many_triples_arrived(project: Path) -> None:
     assert list(FILES) == ["data_lake/raw/seeds/composed_by.yaml", "declarations/operas/defs.yaml", "mine.yaml"]
     run, ask = map(shlex.split, re.findall(r"^evidence ((?:run|ask) .*)$", PAGE, re.MULTILINE))
+    declaration = project / "declarations/operas/defs.yaml"
+    declaration.write_text(declaration.read_text().replace("kbloom/operas]", "kbloom/operas], best_harvested: 11"))
     status, output = run_command(project, *run)
     assert status == 0, output
-    assert "composed_by: 12 triples in knowledge/kbloom/operas, 12 of them in the graph operas" in output, output
+    assert "composed_by: 12 triples in knowledge/kbloom/operas, 11 of them in the graph operas" in output, output
     status, output = run_command(project, *ask)
     assert status == 0 and "answer: verdi" in output, output
 
