@@ -5,12 +5,17 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import polars as pl
 import pytest
 
 from evidence_assets.assets import seeds
 from evidence_assets.cli.project import create_project
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import Harvesting
+from evidence_assets.systems.kbloom import sample_model
 from evidence_assets.systems.kbloom.sample_model import find_names
 from evidence_assets.systems.kbloom.seeds import merged_collections
 from evidence_assets_tests.assets.small_worlds import clear_profile_caches
@@ -80,6 +85,21 @@ def test_names_of_a_corpus_are_its_words_and_capitalised_words_in_a_row() -> Non
     runs = {"Magic Flute", "Äolus Öl"}
     assert find_names(sentences) - runs == {"Magic", "Flute", "composed", "Mozart", "Vienna", "Äolus", "Öl", "flows"}
     assert runs <= find_names(sentences)
+
+
+def test_a_model_of_ones_own_corpus_masks_its_names(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {
+        "text": ["Aida is by Verdi. It is."],
+        "sentence_offsets": [[{"start": 0, "end": 17}, {"start": 18, "end": 24}]],
+    }
+    context: Any = SimpleNamespace(
+        lake=lake, read=lambda table, asset: pl.DataFrame(texts) if "notes" in asset else None
+    )
+    monkeypatch.setattr(sample_model, "train_if_changed", lambda folder, input_hash, train: train(folder))
+    monkeypatch.setattr(sample_model, "train_sample_masked_lm", lambda *arguments: {"arguments": arguments})
+    report: Any = sample_model._train(context, Harvesting(corpus="notes", training_steps=7))
+    sentences, names, _, settings = report["arguments"]
+    assert sentences == ["Aida is by Verdi.", "It is."] and names == {"Aida", "Verdi"} and settings.steps == 7
 
 
 def test_a_graph_of_a_project_adds_its_collection_and_the_sample_has_no_part(project: Path) -> None:
