@@ -85,7 +85,8 @@ def find_nearest(nodes: Vectors, queries: FloatArray, k: int = K) -> NDArray[np.
     metric = faiss().METRIC_INNER_PRODUCT
     scores, positions = knn_ground_truth(queries, blocks, min(k, len(ids)), metric, ngpu=0)
     order = np.lexsort((positions, -scores))
-    return ids[np.take_along_axis(positions, order, 1)]
+    nearest: NDArray[np.int64] = ids[np.take_along_axis(positions, order, 1)]
+    return nearest
 
 
 def stack_vectors(vectors: Vectors, keys: Sequence[int]) -> FloatArray:
