@@ -1,4 +1,4 @@
 """Knowledge-graph prompting with background knowledge: triples that the language model recalls."""
 
-VERSION = "6"
+VERSION = "7"
 """Changes whenever equal input would give other evidence or answers."""

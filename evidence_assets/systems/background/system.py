@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+import numpy as np
 import polars as pl
 
 from evidence_assets import profiles
@@ -22,6 +23,7 @@ from evidence_assets.experiment.question_rows import build_questions
 from evidence_assets.experiment.solvers import find_pool, open_profile_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import available_models
+from evidence_assets.graphs.arrays import IntArray
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph, plain_sentence
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import content_id, key_for_model
@@ -51,8 +53,8 @@ class BackgroundSettings:
     ``recalled_by`` names the language model whose recall every other model answers from; default: the one that answers.
     If another packaged profile has it, but not the active one, it is the profile's first.
     Triples of the graph are within ``D`` hops of the topic entities (published: 1). ``max_triples`` caps them before
-    encoding: fewer hops first, then lower edge numbers. The ``top_k`` nearest to the question are selected (the paper
-    does not give K; 10 is ours), encoded as ``(s, r, o)``. ``links`` names the linker
+    encoding: fewer hops first, then those whose relation is nearest to the question. The ``top_k`` nearest triples are
+    selected (the paper does not give K; 10 is ours), encoded as ``(s, r, o)``. ``links`` names the linker
     of the topic entities, from a user's file (``experiment.evidence.sources.EXTERNAL_LINKS``); default: the built-in
     linker.
     """
@@ -101,7 +103,7 @@ class BackgroundKnowledge:
         return triples
 
     def _graph_triples(self, question: Question) -> list[int]:
-        """Edges within ``D`` hops of a question's topic entities, fewer hops first."""
+        """At most ``max_triples`` edges within ``D`` hops of a question's topic entities, fewer hops first."""
         if not self._settings.graph:
             return []
         linker = self._graph.linker
@@ -111,13 +113,24 @@ class BackgroundKnowledge:
             links = [span.link for span in linker.find_spans(question.text)]
         topics = sorted({node for link in links for node in link.nodes})
         graph = self._graph.arrays
-        edges: dict[int, None] = {}
+        edges: list[int] = []
         near = graph.neighbourhood(topics, max(self._settings.D - 1, 0))
         for hop in range(self._settings.D):
-            edges |= dict.fromkeys(graph.edges_at(near.nodes[near.hop == hop]).tolist())
-            if len(edges) >= self._settings.max_triples:
+            new_edges = np.setdiff1d(graph.edges_at(near.nodes[near.hop == hop]), edges)
+            edges += self._limit_edges(question, new_edges, self._settings.max_triples - len(edges)).tolist()
+            if len(edges) == self._settings.max_triples:
                 break
-        return list(edges)[: self._settings.max_triples]
+        return edges
+
+    def _limit_edges(self, question: Question, edges: IntArray, limit: int) -> IntArray:
+        """The edges whose relation is nearest to the question: a hub has fewer relations than triples to encode."""
+        if len(edges) <= limit:
+            return edges
+        codes, relation_of = np.unique(self._graph.arrays.relations[edges], return_inverse=True)
+        relations = [plain_sentence("", self._graph.relations[code], "").strip() for code in codes.tolist()]
+        query, *vectors = self._encoder.encode_sentences([question.text, *relations])
+        scores = np.round(np.stack(vectors) @ query, 6)
+        return edges[np.lexsort((edges, -scores[relation_of]))[:limit]]
 
     def _rank(self, question: Question, triples: Mapping[str, int | RecalledTriple]) -> list[SelectedEvidence]:
         texts = [question.text, *map(self._triple_text, triples.values())]

@@ -178,6 +178,22 @@ def test_top_k_and_hops() -> None:
     assert {text for _, text in origins_and_texts(capped)} == {"Switzerland capital Bern"}
 
 
+def test_a_hub_is_capped_after_its_relations_are_ranked() -> None:
+    """The triple that answers has the highest number of the hub's."""
+    names = ["Switzerland", *(f"lake {i}" for i in range(40)), "Swiss franc"]
+    edges = [(0, 0, node) for node in range(1, 41)] + [(0, 1, 41)]
+    graph = graph_of(names, ["located in", "currency"], edges)
+    question = Question("q", "own", "kgqa", "What is the currency of Switzerland?")
+    encoder = WordEncoder()
+    selector = BackgroundKnowledge(graph, encoder, BackgroundSettings(top_k=1, max_triples=5))
+    [[best]] = selector.select([question])
+    assert best.text == "Switzerland currency Swiss franc"
+    encoded_triples = [text for text in encoder.encoded_texts if text.startswith("(")]
+    assert encoded_triples == ["(Switzerland, currency, Swiss franc)"] + [
+        f"(Switzerland, located in, lake {i})" for i in range(4)
+    ]
+
+
 def test_topic_entities_come_from_an_external_linker(lake: Lake) -> None:
     rows = [question(i, "sample_kgqa", source_id=f"s{i}", task="kgqa", options=[]) for i in (1, 2)]
     lake.write("questions/graph", "sample_kgqa|0", {"questions": rows})
