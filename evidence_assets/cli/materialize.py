@@ -52,6 +52,9 @@ def run(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Benchmark, or graph that joins harvested relations.")],
     variant_names: Annotated[str, typer.Option("--variants", help="Such as bm25,bm25@model. Default: all.")] = "",
     plan: Annotated[bool, typer.Option("--plan", help="Only print the plan.")] = False,
+    has_answers: Annotated[
+        bool, typer.Option("--answers/--evidence-only", help="Answer questions, or only score their evidence.")
+    ] = True,
 ) -> None:
     """Materialize everything that one benchmark's scores need, or one graph.
 
@@ -69,9 +72,10 @@ def run(
         from evidence_assets.assets.definitions import load_definitions
         from evidence_assets.cli.runner import run_all
 
-        selection = select_assets(load_definitions().resolve_asset_graph(), declared, variants)
+        asset_graph = load_definitions().resolve_asset_graph()
+        selection = select_assets(asset_graph, declared, variants, has_answers=has_answers)
         if plan:
-            _print_plan(selection, declared, variants)
+            _print_plan(selection, declared, variants if has_answers else ())
             return
         report = run_all(selection)
     scoreboard(name)
@@ -145,7 +149,7 @@ def train_confidence() -> None:
 
 
 def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequence[Variant]) -> None:
-    """Print the cost of a run: assets, questions, model calls and time."""
+    """Print the cost of a run: assets, and questions, model calls and time of the variants that answer."""
     import dagster as dg
 
     from evidence_assets.assets.planning import plan_variants
@@ -161,12 +165,13 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
         time = "not measured here" if seconds is None else f"{timedelta(seconds=round(seconds))}"
         lines.append((name, *numbers, time))
     title = f"{benchmark.name} with profile {load().name}"
-    print_table(("variant", "questions", "model calls", "time"), lines, title=title)
-    out.print(
-        "time: from the latest runs of the variant's steps here, with evidence; ?: unknown, because files of the "
-        "benchmark are missing or the number of calls depends on replies",
-        style="dim",
-    )
+    if lines:
+        print_table(("variant", "questions", "model calls", "time"), lines, title=title)
+        out.print(
+            "time: from the latest runs of the variant's steps here, with evidence; ?: unknown, because files of the "
+            "benchmark are missing or the number of calls depends on replies",
+            style="dim",
+        )
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")
 
 

@@ -28,6 +28,8 @@ from evidence_assets.text.spelling import did_you_mean
 
 SOURCE_KINDS = ("corpus", "knowledge", "raw")
 """First parts of the keys of a benchmark's sources."""
+ANSWER_KINDS = ("chains", "predictions", "citations", "counterfactuals")
+"""First parts of the keys of a variant's answers."""
 
 
 @dataclass(frozen=True)
@@ -141,11 +143,23 @@ def _other_profile_error(benchmark: Benchmark) -> BadInput:
     return BadInput(f"{message}: {remedy}")
 
 
-def select_assets(graph: Any, benchmark: Benchmark, selected: Sequence[Variant]) -> RunSelection:
-    """The scores of these variants and all their upstream assets that the benchmark needs."""
+def select_assets(
+    graph: Any, benchmark: Benchmark, selected: Sequence[Variant], *, has_answers: bool = True
+) -> RunSelection:
+    """The scores of these variants and all their upstream assets that the benchmark needs.
+
+    ``has_answers``: Otherwise only evidence is scored, and no question is answered.
+    """
     targets = [f"scores/{v.key}" for v in selected]
-    targets += [f"counterfactuals/{v.key}" for v in selected if v.counterfactual]
-    return select_upstream(graph, benchmark, targets)
+    if has_answers:
+        targets += [f"counterfactuals/{v.key}" for v in selected if v.counterfactual]
+        return select_upstream(graph, benchmark, targets)
+    scores = [dg.AssetKey(target.split("/")) for target in targets]
+    parents = {parent for key in scores if graph.has(key) for parent in graph.get(key).parent_keys}
+    inputs = ["/".join(parent.path) for parent in parents if parent.path[0] not in ANSWER_KINDS]
+    keys = frozenset(scores)
+    scores_alone = RunSelection(keys, dict.fromkeys(keys, frozenset({benchmark.name})), frozenset())
+    return join_selections([select_upstream(graph, benchmark, inputs), scores_alone])
 
 
 def select_upstream(graph: Any, benchmark: Benchmark, targets: Sequence[str]) -> RunSelection:

@@ -144,8 +144,10 @@ def score_answers(plan: VariantPlan, context: StageContext) -> StageOutput:
     predictions = tables["predictions"]
     evidence = tables["evidence"]
     question_rows = typed_rows(questions, QuestionRow)
-    if questions.height and not predictions.height:
-        raise StaleInput(f"{plan.key('predictions')} has no rows for {benchmark}: materialize it first")
+    if questions.height and not predictions.height and not evidence.height:
+        raise StaleInput(
+            f"{plan.key('evidence')} and {plan.key('predictions')} have no rows for {benchmark}: materialize one first"
+        )
     extra_metrics = _triple_metrics(plan, context, questions, evidence)
     extra_metrics |= _recall_limit(context, question_rows, evidence)
     if plan.uses_graph:
@@ -215,9 +217,12 @@ def score_metadata(rows: Sequence[Mapping[str, object]], headline: str) -> dict[
     """Metadata of scores: all values, published figures, and the headline metric with its interval."""
     values = {str(row["metric"]): row["value"] for row in rows if row["value"] is not None}
     published = {f"published_{row['metric']}": row["published"] for row in rows if row["published"] is not None}
-    top = next(row for row in rows if row["metric"] == headline)
-    interval = f"{top['value'] or 0:.1%} [{top['low'] or 0:.1%}, {top['high'] or 0:.1%}], n = {top['n']}"
-    return {**values, **published, f"{headline}_95": interval}
+    intervals = {
+        f"{headline}_95": f"{row['value'] or 0:.1%} [{row['low'] or 0:.1%}, {row['high'] or 0:.1%}], n = {row['n']}"
+        for row in rows
+        if row["metric"] == headline
+    }
+    return {**values, **published, **intervals}
 
 
 # The pipelines ------------------------------------------------------------------------------------------------------

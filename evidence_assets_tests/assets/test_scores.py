@@ -4,6 +4,7 @@ Their metadata has pictures, and the URL of their files.
 """
 
 import base64
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.assets.small_worlds import materialize
-from evidence_assets_tests.lake_rows import as_stored, prediction, question, score
+from evidence_assets_tests.lake_rows import as_stored, evidence, prediction, question, score
 
 PLAIN = Variant(system="baselines", family="mcqa", name="x", method="bm25")
 
@@ -88,10 +89,35 @@ def test_an_asset_names_the_folder_of_its_files(lake: Lake, monkeypatch: pytest.
     assert spec.metadata["dagster/uri"] == dg.MetadataValue.url(folder.absolute().as_uri().replace("%3D", "="))
 
 
-def test_missing_predictions_are_an_error_and_not_scored_as_wrong(lake: Lake) -> None:
+def test_missing_evidence_and_predictions_are_an_error_and_not_scored_as_wrong(lake: Lake) -> None:
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(0, "sample_mcqa")]})
-    with pytest.raises(StaleInput, match="predictions/mcqa/x has no rows for sample_mcqa: materialize it first"):
+    words = "evidence/mcqa/x and predictions/mcqa/x have no rows for sample_mcqa: materialize one first"
+    with pytest.raises(StaleInput, match=words):
         materialize(lake, build_variant_defs(PLAIN), "scores/mcqa/x", partition_key="sample_mcqa")
+
+
+def test_evidence_is_scored_without_predictions_and_no_answer_counts_as_wrong(lake: Lake) -> None:
+    triples = Variant(system="a2q", family="mcqa", name="x", method="nearest_triples", scores_triples=True)
+    lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(i, "sample_mcqa") for i in (0, 1)]})
+    tails = {0: "yes", 1: "maybe"}
+    rows = [
+        evidence(
+            i,
+            1,
+            f"it is {tail}",
+            option="",
+            kind="triple",
+            source_kind="edge",
+            why=json.dumps({"triple": ["it", "is", tail]}),
+        )
+        for i, tail in tails.items()
+    ]
+    lake.write("evidence/mcqa/x", "sample_mcqa|0", {"evidence": rows})
+    materialize(lake, build_variant_defs(triples), "scores/mcqa/x", partition_key="sample_mcqa")
+    scores = {row["metric"]: row for row in lake.read("scores", "scores/mcqa/x").to_dicts()}
+    assert scores["hit@1"]["value"] == 0.5 and scores["coverage"]["value"] is not None
+    assert not {"accuracy", "answered_share"} & scores.keys()
+    assert {row["reasoner"] for row in scores.values()} == {""}
 
 
 def test_the_printed_figures_are_written_and_counted_and_the_scores_drawn(lake: Lake) -> None:

@@ -97,6 +97,20 @@ def test_the_assets_of_a_benchmark_exclude_those_of_others() -> None:
     assert selection.collections == frozenset({"biomedical", "commonsense"})
 
 
+def test_evidence_alone_is_scored_without_the_assets_of_answers() -> None:
+    graph, benchmark = load_definitions().resolve_asset_graph(), find_benchmark("sample_graph")
+    variants = select_variants(benchmark, ["ugat"])
+    every, alone = (select_assets(graph, benchmark, variants, has_answers=has).keys for has in (True, False))
+    assert every is not None and alone is not None
+    dropped = {"/".join(key.path) for key in every - alone}
+    assert dropped >= {f"{table}/mcqa/ugat" for table in ("chains", "predictions", "citations", "counterfactuals")}
+    assert {"scores/mcqa/ugat", "evidence/mcqa/ugat", "subgraphs/mcqa", "knowledge/sample/edges"} <= {
+        "/".join(key.path) for key in alone
+    }
+    selection = select_assets(graph, benchmark, variants, has_answers=False)
+    assert not selection.has_partition(dg.AssetKey(["scores", "mcqa", "ugat"]), "sample_mcqa")
+
+
 def test_chunks_alone_need_no_graph(other_settings: pytest.MonkeyPatch) -> None:
     other_settings.setenv("EVIDENCE_PRESETS", "uscrake_sources")
     graph = load_definitions().resolve_asset_graph()

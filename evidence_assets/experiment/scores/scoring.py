@@ -113,7 +113,8 @@ def evidence_metrics(
 def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None = None) -> dict[str, Estimate]:
     """Every metric of the answers of one variant on one benchmark, and of their evidence and citations.
 
-    Metrics of right answers leave out questions without known answers.
+    Metrics of right answers leave out questions without known answers. Without any prediction, the metrics are those of
+    the evidence.
 
     ``tables``: Questions, predictions, evidence and citations. With ``counterfactuals``, of the answers with citations
         the shares that change without the cited evidence (necessity) and that it alone gives (sufficiency).
@@ -121,6 +122,8 @@ def answer_metrics(tables: Mapping[str, pl.DataFrame], encoder: Encoder | None =
     """
     questions = typed_rows(tables["questions"].sort("question_id"), QuestionRow)
     predictions = {row["question_id"]: row for row in typed_rows(tables["predictions"], PredictionRow)}
+    if questions and not predictions:
+        return evidence_metrics(questions, tables["evidence"], encoder)
     answers = pair_answers(questions, predictions)
     metrics = correctness_metrics(answers)
     metrics["incomplete_share"] = accuracy([bool(row["omissions"]) for row in predictions.values()])
