@@ -56,11 +56,15 @@ def word_vector(word: str) -> FloatArray:
 class WordVectors:
     """An encoder whose vector of a text is the sum of random vectors of its words."""
 
-    model_id, revision, dimensions, max_tokens = "random-words", "1", DIMENSIONS, 1 << 20
+    model_id, revision, max_tokens = "random-words", "2", 1 << 20
+
+    def __init__(self, dimensions: int = DIMENSIONS) -> None:
+        self.dimensions = dimensions
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        vectors = [np.sum([word_vector(word) for word in text.lower().split() or [""]], axis=0) for text in texts]
-        return unit_rows(np.array(vectors, np.float32).reshape(-1, DIMENSIONS))
+        words_of_texts = (re.findall("[a-z0-9]+", text.lower()) or [""] for text in texts)
+        vectors = [np.sum([word_vector(word) for word in words], axis=0) for words in words_of_texts]
+        return unit_rows(np.array(vectors, np.float32).reshape(-1, DIMENSIONS)[:, : self.dimensions])
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]

@@ -1,0 +1,230 @@
+"""Questions on a graph of ten million triples: seconds and memory of the selectors of triples, and of their scores.
+
+    python -m bench.graphs.at_size [--triples 10000000] [--questions 32] [--folder FOLDER] [--json FILE]
+
+The graph is stored as in a lake: nodes, edges, compressed rows, and a vector of 384 dimensions for each node and edge.
+It has a node for five triples, and hubs: the largest has an eightieth of all triples. Names are generated. A vector is
+the sum of random vectors of the words of a name or sentence, so a triple is near the question about it, and no encoder
+is needed. Each question asks for the tail of a triple, half of them of a triple at the largest hub.
+
+Each selector runs in a process of its own, which may have 4 GB outside of mapped files; an allocation beyond fails. The
+first question opens the graph. Scores are those of retrieval: no question is answered.
+"""
+
+from __future__ import annotations
+
+import resource
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bench.graphs.selection import WordVectors, word_vector
+from bench.measuring import in_new_process, make_parser, measured, resident, timed
+from bench.result_files import print_table, write_results
+from evidence_assets.benchmarks.graphs.relations import load_vocabulary
+from evidence_assets.benchmarks.records import QuestionRecord
+from evidence_assets.experiment.evidence.selection import SelectedEvidence, Selector, edge_evidence
+from evidence_assets.experiment.evidence_rows import evidence_rows
+from evidence_assets.experiment.question_rows import build_questions, question_rows
+from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
+from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
+from evidence_assets.graphs.graph_store import build_arrays, open_graph, tables_version
+from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.rows import prepare_rows
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.vectors import unit_rows
+from evidence_assets.reasoning.questions import Question
+from evidence_assets.retrieval.embedding import vector_column
+from evidence_assets.systems.a2q.linked_paths import LinkedPaths
+from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, TripleSettings
+from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
+from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
+
+NAME, SHARDS, MEMORY = "size", 64, 4 * 10**9
+TRIPLES_PER_NODE, RELATIONS, HUB_POWER = 5, 200, 3.3
+SYLLABLES = [f"{consonant}{vowel}" for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
+WORDS = [f"{first}{second}" for first in SYLLABLES for second in SYLLABLES]
+NAME_WORDS = 2000
+"""Words of names, two each; those of relations come after them."""
+COLUMNS = (
+    "selector",
+    "triples",
+    "first question, s",
+    "s / question",
+    "scores, ms / question",
+    "hit@10",
+    "own memory, MiB",
+    "with mapped files, MiB",
+)
+IntArray = np.ndarray
+
+
+def number_ids(numbers: IntArray) -> pl.Series:
+    """Ids as long as hashes, in the order of the numbers."""
+    return pl.Series(numbers).cast(pl.String).str.zfill(32)
+
+
+def node_words(nodes: IntArray) -> tuple[IntArray, IntArray]:
+    return nodes // NAME_WORDS, nodes % NAME_WORDS
+
+
+def node_names(nodes: IntArray) -> pl.Series:
+    first, second = (pl.Series(WORDS).gather(words) for words in node_words(nodes))
+    return first + " " + second
+
+
+def draw_edges(n_triples: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Heads, relations and tails; tails follow a power law."""
+    rng = np.random.default_rng(0)
+    n_nodes = n_triples // TRIPLES_PER_NODE
+    tails = (n_nodes * rng.random(n_triples) ** HUB_POWER).astype(np.int64)
+    return rng.integers(n_nodes, size=n_triples), rng.integers(RELATIONS, size=n_triples), tails
+
+
+def write_graph(lake: Lake, n_triples: int) -> None:
+    """Store nodes, edges, compressed rows and passages with vectors."""
+    nodes = np.arange(n_triples // TRIPLES_PER_NODE)
+    heads, relations, tails = draw_edges(n_triples)
+    no_texts = pl.lit([], pl.List(pl.String))
+    lake.write(
+        f"knowledge/{NAME}/nodes",
+        "",
+        {
+            "kg_nodes": pl.DataFrame({"node_id": number_ids(nodes), "name": node_names(nodes)}).with_columns(
+                no_texts.alias("aliases")
+            )
+        },
+    )
+    columns = {
+        "edge_id": number_ids(np.arange(n_triples)),
+        "head_id": number_ids(heads),
+        "relation": pl.Series(WORDS).gather(NAME_WORDS + relations),
+        "tail_id": number_ids(tails),
+    }
+    lists = [no_texts.alias(name) for name in ("triple_ids", "sources", "licences")]
+    lake.write(f"knowledge/{NAME}/edges", "", {"kg_edges": pl.DataFrame(columns).with_columns(*lists)})
+    del columns
+    build_arrays(lake, NAME, tables_version(lake, NAME, "nodes", "edges"))
+    words_of_edges = [*node_words(heads), NAME_WORDS + relations, *node_words(tails)]
+    owners = [("node", node_words(nodes)), ("edge", words_of_edges)]
+    shard_of = {kind: np.random.default_rng(1).integers(SHARDS, size=len(words[0])) for kind, words in owners}
+    for shard in range(SHARDS):
+        blocks = [passages(kind, np.flatnonzero(shard_of[kind] == shard), words) for kind, words in owners]
+        lake.write(f"knowledge/{NAME}/passages", str(shard), {"kg_passages": pl.concat(blocks)})
+
+
+def passages(kind: str, numbers: IntArray, words: Sequence[IntArray]) -> pl.DataFrame:
+    """Rows of passages, whose vectors are those of ``WordVectors``; no selector reads the columns without content."""
+    table = np.stack([word_vector(word) for word in WORDS[: NAME_WORDS + RELATIONS]])
+    vectors = unit_rows(sum((table[column[numbers]] for column in words), np.zeros((len(numbers), 1), np.float32)))
+    ids = number_ids(numbers)
+    return pl.DataFrame({"passage_id": ids, "owner_id": ids, "vector": pl.Series(vector_column(vectors))}).with_columns(
+        pl.lit(kind).alias("owner_kind"),
+        *(
+            pl.lit(value, pl.Int32).alias(name)
+            for name, value in (("ordinal", 0), ("char_start", -1), ("char_end", -1))
+        ),
+        *(pl.lit("").alias(name) for name in ("text", "model_id", "input_hash")),
+    )
+
+
+def draw_questions(n_triples: int, count: int) -> pl.DataFrame:
+    """Rows of ``questions`` about the tails of triples; every second triple starts at the largest hub."""
+    heads, relations, tails = draw_edges(n_triples)
+    edges = np.random.default_rng(2).integers(n_triples, size=count)
+    at_hub = np.flatnonzero(tails == np.bincount(tails).argmax())
+    edges[::2] = at_hub[:: max(1, len(at_hub) // len(edges[::2]))][: len(edges[::2])]
+    starts = np.where(np.arange(count) % 2, heads[edges], tails[edges])
+    answers = node_names(np.where(np.arange(count) % 2, tails[edges], heads[edges]))
+    records = [
+        QuestionRecord(
+            NAME, str(i), "test", "kgqa", f"Which is the {WORDS[NAME_WORDS + relation]} of {name} ?", gold=(answer,)
+        )
+        for i, (relation, name, answer) in enumerate(
+            zip(relations[edges].tolist(), node_names(starts), answers, strict=True)
+        )
+    ]
+    return pl.DataFrame(prepare_rows("questions", question_rows(records, "test", 0, 1)))
+
+
+class OneHop:
+    """USCRaKE's triples of a question before its judge, which takes the same time for every graph."""
+
+    def __init__(self, graph: KnowledgeGraph, encoder: WordVectors) -> None:
+        self._graph = graph
+        self._triples = ConceptTriples(graph, load_vocabulary(), encoder, cap=200, by_meaning=False)
+        self.version = self._triples.version
+
+    def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
+        for candidates in self._triples.candidates([(question.text, "") for question in questions]):
+            yield [edge_evidence(self._graph, triple.edge, 0.0) for triple in candidates.triples[:10]]
+
+
+SELECTORS: dict[str, Callable[[KnowledgeGraph, WordVectors], Selector]] = {
+    "A2Q without classifier": A2Q,
+    "nearest triples": NearestTriples,
+    "nearest triples at the names": lambda graph, encoder: NearestTriples(graph, encoder, TripleSettings(linked=True)),
+    "linked paths": LinkedPaths,
+    "USCRaKE's triples before the judge": OneHop,
+    "background knowledge, graph only": lambda graph, encoder: BackgroundKnowledge(
+        graph, encoder, BackgroundSettings()
+    ),
+}
+
+
+def measure(lake: Path, name: str, questions: pl.DataFrame, n_triples: int) -> tuple[str, ...]:
+    """A row of the results of one selector."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+    encoder = WordVectors()
+    first, *others = build_questions(questions)
+
+    def open_and_select() -> Selector:
+        selector = SELECTORS[name](open_graph(Lake(lake), NAME, encoder), encoder)
+        list(selector.select([first]))
+        return selector
+
+    selector, opened = measured(open_and_select)
+    output, used = measured(evidence_rows, name, selector, others)
+    evidence = pl.DataFrame(prepare_rows("evidence", output.rows))
+    scored = typed_rows(questions.sort("question_id")[1:], QuestionRow)
+    metrics, seconds = timed(triple_metrics, scored, evidence)
+    return (
+        name,
+        f"{n_triples:,}",
+        f"{opened.wall:.1f}",
+        f"{used.wall / len(others):.2f}",
+        f"{1000 * seconds / len(others):.2f}",
+        f"{metrics['hit@10'].value:.2f}",
+        f"{max(opened.peak, used.peak):,.0f}",
+        f"{resident('VmHWM'):,.0f}",
+    )
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("--triples", type=int, default=10_000_000)
+    parser.add_argument("--questions", type=int, default=32)
+    parser.add_argument("--selectors", nargs="+", default=list(SELECTORS), choices=SELECTORS)
+    parser.add_argument("--folder", type=Path, help="Where the graph is kept; a temporary folder by default.")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=options.folder and options.folder.parent) as temporary:
+        folder = options.folder or Path(temporary) / "lake"
+        if not folder.exists():
+            _, seconds = timed(in_new_process, write_graph, Lake.create(folder), options.triples)
+            print(f"{options.triples:,} triples written in {seconds:.0f} s", flush=True)
+        questions = draw_questions(options.triples, options.questions)
+        rows = []
+        for name in options.selectors:
+            rows.append(in_new_process(measure, folder, name, questions, options.triples))
+            print(rows[-1], flush=True)
+    print_table(COLUMNS, rows)
+    if options.json:
+        write_results(options.json, COLUMNS, rows)
+
+
+if __name__ == "__main__":
+    main()
