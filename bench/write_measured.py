@@ -1,10 +1,10 @@
-"""Write ``docs/measured.md`` and ``docs/with-a-real-model.md``, each from its template and the result files of benches.
+"""Write the pages of measurements, each from its template and the result files of benches.
 
     python -m bench.write_measured
 
-``bench/measured_page.md`` and ``bench/local_page.md`` have headings and explanations. A line
-``<!-- results: NAME … [| COLUMN …] -->`` becomes the rows of these files in ``bench/results``, by all columns of the
-first file or by those named, and a line about each command. Rows of several files start with the name of their file.
+Templates, ``bench/*_page.md``, have headings and explanations. A line ``<!-- results: NAME … [| COLUMN …] -->`` becomes
+the rows of these files in ``bench/results``, by all columns of the first file or by those named, and a line about each
+command. Rows of several files start with the name of their file.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ TEMPLATE = Path(__file__).with_name("measured_page.md")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
 LOCAL_TEMPLATE = TEMPLATE.with_name("local_page.md")
 LOCAL_PAGE = PAGE.with_name("with-a-real-model.md")
+GRAPHS_TEMPLATE = TEMPLATE.with_name("graphs_page.md")
+PAGES = {TEMPLATE: PAGE, LOCAL_TEMPLATE: LOCAL_PAGE, GRAPHS_TEMPLATE: PAGE.with_name("graphs-at-size.md")}
+"""The page of each template."""
 MARK = re.compile(r"^<!-- results: ([^|\n]+?)(?: \| ([^\n]+?))? -->$", re.MULTILINE)
 
 
@@ -71,5 +74,5 @@ def write_page(template: Path = TEMPLATE) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(write_page(), encoding="utf-8")
-    LOCAL_PAGE.write_text(write_page(LOCAL_TEMPLATE), encoding="utf-8")
+    for template, page in PAGES.items():
+        page.write_text(write_page(template), encoding="utf-8")

@@ -1,8 +1,8 @@
 """Questions on a graph of ten million triples: seconds and memory of the selectors of triples, and of their scores.
 
-    python -m bench.graphs.at_size [--triples 10000000] [--questions 32] [--folder FOLDER] [--json FILE]
+    python -m bench.graphs.at_size [--triples 10000000] [--dimensions 384] [--folder FOLDER] [--json FILE]
 
-The graph is stored as in a lake: nodes, edges, compressed rows, and a vector of 384 dimensions for each node and edge.
+The graph is stored as in a lake: nodes, edges, compressed rows, and a vector for each node and edge.
 It has a node for five triples, and hubs: the largest has an eightieth of all triples. Names are generated. A vector is
 the sum of random vectors of the words of a name or sentence, so a triple is near the question about it, and no encoder
 is needed. Each question asks for the tail of a triple, half of them of a triple at the largest hub.
@@ -21,8 +21,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from bench.graphs.selection import WordVectors, word_vector
-from bench.measuring import in_new_process, make_parser, measured, resident, timed
+from bench.graphs.dumps import WORDS
+from bench.graphs.selection import DIMENSIONS, FloatArray, WordVectors, word_vector
+from bench.measuring import in_new_process, make_parser, measured, resident
 from bench.result_files import print_table, write_results
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
 from evidence_assets.benchmarks.records import QuestionRecord
@@ -45,16 +46,15 @@ from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 
 NAME, SHARDS, MEMORY = "size", 64, 4 * 10**9
 TRIPLES_PER_NODE, RELATIONS, HUB_POWER = 5, 200, 3.3
-SYLLABLES = [f"{consonant}{vowel}" for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
-WORDS = [f"{first}{second}" for first in SYLLABLES for second in SYLLABLES]
 NAME_WORDS = 2000
 """Words of names, two each; those of relations come after them."""
 COLUMNS = (
     "selector",
     "triples",
-    "first question, s",
-    "s / question",
-    "scores, ms / question",
+    "dimensions",
+    "first question, s, wall / CPU",
+    "ms / question, wall / CPU",
+    "scores, ms / question, wall / CPU",
     "hit@10",
     "own memory, MiB",
     "with mapped files, MiB",
@@ -85,19 +85,12 @@ def draw_edges(n_triples: int) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def write_graph(lake: Lake, n_triples: int) -> None:
-    """Store nodes, edges, compressed rows and passages with vectors."""
+    """Store nodes, edges and compressed rows."""
     nodes = np.arange(n_triples // TRIPLES_PER_NODE)
     heads, relations, tails = draw_edges(n_triples)
     no_texts = pl.lit([], pl.List(pl.String))
-    lake.write(
-        f"knowledge/{NAME}/nodes",
-        "",
-        {
-            "kg_nodes": pl.DataFrame({"node_id": number_ids(nodes), "name": node_names(nodes)}).with_columns(
-                no_texts.alias("aliases")
-            )
-        },
-    )
+    names = pl.DataFrame({"node_id": number_ids(nodes), "name": node_names(nodes)})
+    lake.write(f"knowledge/{NAME}/nodes", "", {"kg_nodes": names.with_columns(no_texts.alias("aliases"))})
     columns = {
         "edge_id": number_ids(np.arange(n_triples)),
         "head_id": number_ids(heads),
@@ -108,18 +101,26 @@ def write_graph(lake: Lake, n_triples: int) -> None:
     lake.write(f"knowledge/{NAME}/edges", "", {"kg_edges": pl.DataFrame(columns).with_columns(*lists)})
     del columns
     build_arrays(lake, NAME, tables_version(lake, NAME, "nodes", "edges"))
-    words_of_edges = [*node_words(heads), NAME_WORDS + relations, *node_words(tails)]
-    owners = [("node", node_words(nodes)), ("edge", words_of_edges)]
-    shard_of = {kind: np.random.default_rng(1).integers(SHARDS, size=len(words[0])) for kind, words in owners}
-    for shard in range(SHARDS):
-        blocks = [passages(kind, np.flatnonzero(shard_of[kind] == shard), words) for kind, words in owners]
+
+
+def write_passages(lake: Lake, n_triples: int, dimensions: int, shards: Sequence[int] = range(SHARDS)) -> None:
+    """Store these shards of the passages, whose owners are drawn, as hashes of their ids draw them in a lake."""
+    heads, relations, tails = draw_edges(n_triples)
+    words_of_nodes = node_words(np.arange(n_triples // TRIPLES_PER_NODE))
+    words_of_edges = (*node_words(heads), NAME_WORDS + relations, *node_words(tails))
+    owners = {"node": words_of_nodes, "edge": words_of_edges}
+    shard_of = {kind: np.random.default_rng(1).integers(SHARDS, size=len(words[0])) for kind, words in owners.items()}
+    table = np.stack([word_vector(word)[:dimensions] for word in WORDS[: NAME_WORDS + RELATIONS]])
+    for shard in shards:
+        blocks = [
+            passages(kind, np.flatnonzero(shard_of[kind] == shard), words, table) for kind, words in owners.items()
+        ]
         lake.write(f"knowledge/{NAME}/passages", str(shard), {"kg_passages": pl.concat(blocks)})
 
 
-def passages(kind: str, numbers: IntArray, words: Sequence[IntArray]) -> pl.DataFrame:
-    """Rows of passages, whose vectors are those of ``WordVectors``; no selector reads the columns without content."""
-    table = np.stack([word_vector(word) for word in WORDS[: NAME_WORDS + RELATIONS]])
-    vectors = unit_rows(sum((table[column[numbers]] for column in words), np.zeros((len(numbers), 1), np.float32)))
+def passages(kind: str, numbers: IntArray, words: Sequence[IntArray], table: FloatArray) -> pl.DataFrame:
+    """Rows of passages; ``table`` has the vectors of words. No selector reads the columns without content."""
+    vectors = unit_rows(np.sum([table[column[numbers]] for column in words], axis=0))
     ids = number_ids(numbers)
     return pl.DataFrame({"passage_id": ids, "owner_id": ids, "vector": pl.Series(vector_column(vectors))}).with_columns(
         pl.lit(kind).alias("owner_kind"),
@@ -175,10 +176,10 @@ SELECTORS: dict[str, Callable[[KnowledgeGraph, WordVectors], Selector]] = {
 }
 
 
-def measure(lake: Path, name: str, questions: pl.DataFrame, n_triples: int) -> tuple[str, ...]:
+def measure(lake: Path, name: str, questions: pl.DataFrame, n_triples: int, dimensions: int) -> tuple[str, ...]:
     """A row of the results of one selector."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
-    encoder = WordVectors()
+    encoder = WordVectors(dimensions)
     first, *others = build_questions(questions)
 
     def open_and_select() -> Selector:
@@ -190,13 +191,14 @@ def measure(lake: Path, name: str, questions: pl.DataFrame, n_triples: int) -> t
     output, used = measured(evidence_rows, name, selector, others)
     evidence = pl.DataFrame(prepare_rows("evidence", output.rows))
     scored = typed_rows(questions.sort("question_id")[1:], QuestionRow)
-    metrics, seconds = timed(triple_metrics, scored, evidence)
+    metrics, scoring = measured(triple_metrics, scored, evidence)
     return (
         name,
         f"{n_triples:,}",
-        f"{opened.wall:.1f}",
-        f"{used.wall / len(others):.2f}",
-        f"{1000 * seconds / len(others):.2f}",
+        f"{dimensions}",
+        f"{opened}",
+        used.each(len(others)),
+        scoring.each(len(others)),
         f"{metrics['hit@10'].value:.2f}",
         f"{max(opened.peak, used.peak):,.0f}",
         f"{resident('VmHWM'):,.0f}",
@@ -206,6 +208,7 @@ def measure(lake: Path, name: str, questions: pl.DataFrame, n_triples: int) -> t
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--triples", type=int, default=10_000_000)
+    parser.add_argument("--dimensions", type=int, default=DIMENSIONS)
     parser.add_argument("--questions", type=int, default=32)
     parser.add_argument("--selectors", nargs="+", default=list(SELECTORS), choices=SELECTORS)
     parser.add_argument("--folder", type=Path, help="Where the graph is kept; a temporary folder by default.")
@@ -214,12 +217,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder and options.folder.parent) as temporary:
         folder = options.folder or Path(temporary) / "lake"
         if not folder.exists():
-            _, seconds = timed(in_new_process, write_graph, Lake.create(folder), options.triples)
-            print(f"{options.triples:,} triples written in {seconds:.0f} s", flush=True)
+            lake = Lake.create(folder)
+            in_new_process(write_graph, lake, options.triples)
+            in_new_process(write_passages, lake, options.triples, options.dimensions)
         questions = draw_questions(options.triples, options.questions)
         rows = []
         for name in options.selectors:
-            rows.append(in_new_process(measure, folder, name, questions, options.triples))
+            rows.append(in_new_process(measure, folder, name, questions, options.triples, options.dimensions))
             print(rows[-1], flush=True)
     print_table(COLUMNS, rows)
     if options.json:
