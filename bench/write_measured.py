@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
 LOCAL_TEMPLATE = TEMPLATE.with_name("local_page.md")
 LOCAL_PAGE = PAGE.with_name("with-a-real-model.md")
 GRAPHS_TEMPLATE = TEMPLATE.with_name("graphs_page.md")
-PAGES = {TEMPLATE: PAGE, LOCAL_TEMPLATE: LOCAL_PAGE, GRAPHS_TEMPLATE: PAGE.with_name("graphs-at-size.md")}
+PAGE_OF_TEMPLATE = {TEMPLATE: PAGE, LOCAL_TEMPLATE: LOCAL_PAGE, GRAPHS_TEMPLATE: PAGE.with_name("graphs-at-size.md")}
 """The page of each template."""
 MARK = re.compile(r"^<!-- results: ([^|\n]+?)(?: \| ([^\n]+?))? -->$", re.MULTILINE)
 
@@ -74,5 +74,5 @@ def write_page(template: Path = TEMPLATE) -> str:
 
 
 if __name__ == "__main__":
-    for template, page in PAGES.items():
+    for template, page in PAGE_OF_TEMPLATE.items():
         page.write_text(write_page(template), encoding="utf-8")

@@ -10,7 +10,7 @@ import yaml
 
 from bench.measure_all import MEASURED_PAGES
 from bench.result_files import Results
-from bench.write_measured import MARK, PAGE, PAGES, write_page
+from bench.write_measured import MARK, PAGE, PAGE_OF_TEMPLATE, write_page
 from evidence_assets.experiment.variants import variants
 from evidence_assets.reproduction.presets import presets
 from evidence_assets_tests.benchmarks.official.contract import write_files
@@ -65,14 +65,14 @@ def test_claims_about_the_papers_name_existing_tests_and_variants() -> None:
 
 
 def test_the_pages_of_measurements_are_what_the_script_writes() -> None:
-    for template, page in PAGES.items():
+    for template, page in PAGE_OF_TEMPLATE.items():
         text = page.read_text(encoding="utf-8")
         assert text == write_page(template), f"{page.name} is old: run python -m bench.write_measured"
     assert len(PAGE.read_bytes()) <= 25_000
 
 
 def test_every_measurement_and_result_file_is_on_the_page_and_lakes_are_made_before_use() -> None:
-    marks = [mark for file in PAGES for mark in MARK.findall(file.read_text(encoding="utf-8"))]
+    marks = [mark for file in PAGE_OF_TEMPLATE for mark in MARK.findall(file.read_text(encoding="utf-8"))]
     names_on_page = {name for names, _ in marks for name in names.split()}
     assert names_on_page == {file.stem for file in (REPOSITORY / "bench" / "results").glob("*.json")}
     earlier_worlds = set()

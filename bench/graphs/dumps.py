@@ -42,7 +42,7 @@ SYLLABLES = [f"{consonant}{vowel}" for consonant in "bdfgklmnprtvz" for vowel in
 WORDS = [f"{first}{second}" for first in SYLLABLES for second in SYLLABLES]
 SHARED, LINES_IN_HUB, FREEBASE_LINES = 10, 10, 6
 NAME = "dump"
-COLUMNS = ("dump", "lines", "stage", "s", "own memory, MiB", "with mapped files, MiB", "")
+COLUMNS = ("dump", "lines", "stage", "s, wall / CPU", "own memory, MiB", "with mapped files, MiB", "result")
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def measure_stage(stage: str, folder: Path, shape: str, lines: int) -> tuple[str
     """A row of the results of one stage."""
     report, used = measured(STAGES[stage], Lake.create(folder), shape, lines)
     result = f"hit@10 {report['hit@10'].value:.2f}" if isinstance(report, dict) else f"{report:,}"
-    return (shape, f"{lines:,}", stage, f"{used.wall:.1f}", f"{used.peak:,.0f}", f"{used.with_files:,.0f}", result)
+    return (shape, f"{lines:,}", stage, f"{used}", f"{used.peak:,.0f}", f"{used.with_files:,.0f}", result)
 
 
 def main() -> None:
