@@ -1,6 +1,7 @@
 """Attention against torch, expansion by hand, bridges against minimum spanning trees of networkx."""
 
 import itertools
+from dataclasses import replace
 
 import networkx
 import numpy as np
@@ -70,6 +71,32 @@ def test_softmax_scores_are_attention_over_the_step() -> None:
     )
     weights = np.exp(np.array([0.8, 0.5]) / np.sqrt(2))
     assert [*results.values()][1:] == pytest.approx(weights / weights.sum() - 0.1)
+
+
+class RecordedRows:
+    """Vectors that record how many rows are read at a time."""
+
+    def __init__(self, vectors: np.ndarray) -> None:
+        self.vectors = vectors
+        self.counts: list[int] = []
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        self.counts.append(len(rows))
+        return np.asarray(self.vectors[rows])
+
+
+@pytest.mark.parametrize("score", ["cosine", "softmax"])
+def test_a_hub_is_read_in_blocks_and_keeps_its_best_neighbours(score: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub = graph_of(31, [(0, i) for i in range(1, 31)])
+    vectors = RecordedRows(np.random.default_rng(0).normal(size=(31, 4)))
+    chosen = ExpansionSettings(theta=1, heads=2, score=score)  # type: ignore[arg-type]
+    whole = expansion.expand(hub, 0, np.ones(4), vectors, chosen)  # type: ignore[arg-type]
+    monkeypatch.setattr(expansion, "NODES_PER_BLOCK", 7)
+    vectors.counts.clear()
+    in_blocks = expansion.expand(hub, 0, np.ones(4), vectors, chosen)  # type: ignore[arg-type]
+    assert in_blocks == pytest.approx(whole) and vectors.counts == [7, 7, 7, 7, 2]
+    capped = expansion.expand(hub, 0, np.ones(4), vectors, replace(chosen, max_neighbours=5))  # type: ignore[arg-type]
+    assert capped.keys() == {0, *sorted(range(1, 31), key=lambda node: -whole[node])[:5]}
 
 
 def test_question_and_options_attend_jointly() -> None:

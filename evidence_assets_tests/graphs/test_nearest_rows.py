@@ -4,9 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence_assets.graphs import nearest_rows
 from evidence_assets.graphs.knowledge_graph import map_rows_by_id
 from evidence_assets.graphs.nearest_rows import MARGIN, find_nearest, inner_products
 from evidence_assets.models.vectors import unit_rows
@@ -21,6 +23,13 @@ def test_the_nearest_rows_are_those_of_all_products(n: int, k: int, seed: int) -
         products = inner_products(vectors, np.arange(n), query)
         np.testing.assert_allclose(products[rows], np.sort(products)[::-1][:k], atol=MARGIN)
         np.testing.assert_allclose(scores, products[rows], atol=MARGIN)
+
+
+def test_products_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = unit_rows(np.random.default_rng(0).standard_normal((9, 8)).astype(np.float32))
+    rows = np.array([8, 0, 3, 3, 5])
+    monkeypatch.setattr(nearest_rows, "ROWS_PER_BLOCK", 2)
+    np.testing.assert_allclose(inner_products(vectors, rows, vectors[3]), vectors[rows] @ vectors[3], atol=1e-6)
 
 
 def test_rows_are_mapped_in_the_order_of_their_ids_and_no_file_stays(tmp_path: Path) -> None:
