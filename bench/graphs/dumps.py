@@ -149,18 +149,21 @@ def questions_of(world: World) -> pl.DataFrame:
     """Rows of twenty questions, the last about the hub."""
     step = max(world.entities // 25 // SHARED * SHARED, SHARED)
     plain, with_alias, shared = (range(first, 20 * step, step) for first in (step + 2, step + 4, step + SHARED - 2))
-    asked: list[tuple[str, tuple[str, ...]]] = []
+    texts_and_answers: list[tuple[str, tuple[str, ...]]] = []
     for entity in plain[:5]:
-        asked.append((f"What is the date of birth of {world.label(entity)}?", (world.date(entity),)))
+        texts_and_answers.append((f"What is the date of birth of {world.label(entity)}?", (world.date(entity),)))
     for entity in plain[5:10]:
-        asked.append((f"What is {world.label(entity)} part of?", (world.label(world.whole(entity)),)))
+        texts_and_answers.append((f"What is {world.label(entity)} part of?", (world.label(world.whole(entity)),)))
     for entity in [entity for entity in with_alias if world.alias(entity)][:5]:
-        asked.append((f"What is {world.alias(entity)} part of?", (world.label(world.whole(entity)),)))
+        texts_and_answers.append((f"What is {world.alias(entity)} part of?", (world.label(world.whole(entity)),)))
     for entity in shared[:4]:
         both = (world.date(entity), world.date(entity + 1))
-        asked.append((f"What is the date of birth of {world.label(entity)}?", both))
-    asked.append((f"What is the capital of {world.label(0)}?", (world.label(world.capital),)))
-    records = [QuestionRecord(NAME, str(i), "test", "kgqa", text, gold=gold) for i, (text, gold) in enumerate(asked)]
+        texts_and_answers.append((f"What is the date of birth of {world.label(entity)}?", both))
+    texts_and_answers.append((f"What is the capital of {world.label(0)}?", (world.label(world.capital),)))
+    records = [
+        QuestionRecord(NAME, str(i), "test", "kgqa", text, gold=gold)
+        for i, (text, gold) in enumerate(texts_and_answers)
+    ]
     return pl.DataFrame(prepare_rows("questions", question_rows(records, "test", 0, 1)))
 
 
