@@ -2,7 +2,8 @@
 
     python -m bench.graphs.at_size [--triples 10000000] [--dimensions 384] [--folder FOLDER] [--json FILE]
 
-The graph is stored as in a lake: nodes, edges, compressed rows, and a vector for each node and edge.
+The files are those that a lake has of a graph, and those that a selector maps: names and ids, compressed rows, and a
+vector for each node and edge.
 It has a node for five triples, and hubs: the largest has an eightieth of all triples. Names are generated. A vector is
 the sum of random vectors of the words of a name or sentence, so a triple is near the question about it, and no encoder
 is needed. Each question asks for the tail of a triple, half of them of a triple at the largest hub.
@@ -16,13 +17,14 @@ from __future__ import annotations
 import resource
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from bench.graphs.dumps import WORDS
-from bench.graphs.selection import DIMENSIONS, FloatArray, WordVectors, word_vector
+from bench.graphs.selection import DIMENSIONS, WordVectors, word_vector
 from bench.measuring import in_new_process, make_parser, measured, resident
 from bench.result_files import print_table, write_results
 from evidence_assets.benchmarks.graphs.relations import load_vocabulary
@@ -32,19 +34,18 @@ from evidence_assets.experiment.evidence_rows import evidence_rows
 from evidence_assets.experiment.question_rows import build_questions, question_rows
 from evidence_assets.experiment.scores.retrieval_scores import triple_metrics
 from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
-from evidence_assets.graphs.graph_store import build_arrays, open_graph, tables_version
-from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.knowledge_graph import GraphStructure, KnowledgeGraph
+from evidence_assets.lake.array_files import ArrayWriter, open_array
 from evidence_assets.lake.rows import prepare_rows
-from evidence_assets.lake.store import Lake
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.retrieval.embedding import vector_column
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths
 from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, TripleSettings
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 
-NAME, SHARDS, MEMORY = "size", 64, 4 * 10**9
+NAME, MEMORY, ROWS_PER_BLOCK = "size", 4 * 10**9, 1 << 18
 TRIPLES_PER_NODE, RELATIONS, HUB_POWER = 5, 200, 3.3
 NAME_WORDS = 2000
 """Words of names, two each; those of relations come after them."""
@@ -84,52 +85,43 @@ def draw_edges(n_triples: int) -> tuple[IntArray, IntArray, IntArray]:
     return rng.integers(n_nodes, size=n_triples), rng.integers(RELATIONS, size=n_triples), tails
 
 
-def write_graph(lake: Lake, n_triples: int) -> None:
-    """Store nodes, edges and compressed rows."""
-    nodes = np.arange(n_triples // TRIPLES_PER_NODE)
+def write_graph(folder: Path, n_triples: int, dimensions: int) -> None:
+    """Write compressed rows, columns and vectors."""
+    nodes, edges = np.arange(n_triples // TRIPLES_PER_NODE), np.arange(n_triples)
     heads, relations, tails = draw_edges(n_triples)
-    no_texts = pl.lit([], pl.List(pl.String))
-    names = pl.DataFrame({"node_id": number_ids(nodes), "name": node_names(nodes)})
-    lake.write(f"knowledge/{NAME}/nodes", "", {"kg_nodes": names.with_columns(no_texts.alias("aliases"))})
+    GraphArrays.from_edges(len(nodes), heads, relations, tails).save(folder)
+    no_texts = pl.lit([], pl.List(pl.String)).alias("aliases")
     columns = {
-        "edge_id": number_ids(np.arange(n_triples)),
-        "head_id": number_ids(heads),
-        "relation": pl.Series(WORDS).gather(NAME_WORDS + relations),
-        "tail_id": number_ids(tails),
+        "nodes": pl.DataFrame({"node_id": number_ids(nodes), "name": node_names(nodes)}).with_columns(no_texts),
+        "edges": pl.DataFrame({"edge_id": number_ids(edges)}),
     }
-    lists = [no_texts.alias(name) for name in ("triple_ids", "sources", "licences")]
-    lake.write(f"knowledge/{NAME}/edges", "", {"kg_edges": pl.DataFrame(columns).with_columns(*lists)})
-    del columns
-    build_arrays(lake, NAME, tables_version(lake, NAME, "nodes", "edges"))
-
-
-def write_passages(lake: Lake, n_triples: int, dimensions: int, shards: Sequence[int] = range(SHARDS)) -> None:
-    """Store these shards of the passages, whose owners are drawn, as hashes of their ids draw them in a lake."""
-    heads, relations, tails = draw_edges(n_triples)
-    words_of_nodes = node_words(np.arange(n_triples // TRIPLES_PER_NODE))
-    words_of_edges = (*node_words(heads), NAME_WORDS + relations, *node_words(tails))
-    owners = {"node": words_of_nodes, "edge": words_of_edges}
-    shard_of = {kind: np.random.default_rng(1).integers(SHARDS, size=len(words[0])) for kind, words in owners.items()}
+    for kind, frame in columns.items():
+        frame.write_ipc(folder / f"{kind}.arrow", compat_level=pl.CompatLevel.newest())
+    words = {"nodes": node_words(nodes), "edges": (*node_words(heads), NAME_WORDS + relations, *node_words(tails))}
     table = np.stack([word_vector(word)[:dimensions] for word in WORDS[: NAME_WORDS + RELATIONS]])
-    for shard in shards:
-        blocks = [
-            passages(kind, np.flatnonzero(shard_of[kind] == shard), words, table) for kind, words in owners.items()
-        ]
-        lake.write(f"knowledge/{NAME}/passages", str(shard), {"kg_passages": pl.concat(blocks)})
+    for kind, words_of_rows in words.items():
+        with ArrayWriter(folder / f"{kind}.npy", np.float32, (dimensions,)) as vectors:
+            for start in range(0, len(words_of_rows[0]), ROWS_PER_BLOCK):
+                block = slice(start, start + ROWS_PER_BLOCK)
+                vectors.add(unit_rows(np.sum([table[column[block]] for column in words_of_rows], axis=0)))
 
 
-def passages(kind: str, numbers: IntArray, words: Sequence[IntArray], table: FloatArray) -> pl.DataFrame:
-    """Rows of passages; ``table`` has the vectors of words. No selector reads the columns without content."""
-    vectors = unit_rows(np.sum([table[column[numbers]] for column in words], axis=0))
-    ids = number_ids(numbers)
-    return pl.DataFrame({"passage_id": ids, "owner_id": ids, "vector": pl.Series(vector_column(vectors))}).with_columns(
-        pl.lit(kind).alias("owner_kind"),
-        *(
-            pl.lit(value, pl.Int32).alias(name)
-            for name, value in (("ordinal", 0), ("char_start", -1), ("char_end", -1))
-        ),
-        *(pl.lit("").alias(name) for name in ("text", "model_id", "input_hash")),
-    )
+class MappedGraph(KnowledgeGraph):
+    """The graph in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        def read(kind: str, column: str) -> pl.Series:
+            return pl.read_ipc(folder / f"{kind}.arrow", columns=[column], memory_map=True)[column]
+
+        relations = tuple(WORDS[NAME_WORDS : NAME_WORDS + RELATIONS])
+        super().__init__(
+            "size",
+            "1",
+            lambda: GraphStructure(GraphArrays.open(folder), relations),
+            partial(read, "nodes"),
+            partial(read, "edges"),
+        )
+        self.__dict__ |= {f"{kind}_passage_vectors": open_array(folder / f"{kind}s.npy") for kind in ("node", "edge")}
 
 
 def draw_questions(n_triples: int, count: int) -> pl.DataFrame:
@@ -176,14 +168,14 @@ SELECTORS: dict[str, Callable[[KnowledgeGraph, WordVectors], Selector]] = {
 }
 
 
-def measure(lake: Path, name: str, questions: pl.DataFrame, n_triples: int, dimensions: int) -> tuple[str, ...]:
+def measure(folder: Path, name: str, questions: pl.DataFrame, n_triples: int, dimensions: int) -> tuple[str, ...]:
     """A row of the results of one selector."""
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     encoder = WordVectors(dimensions)
     first, *others = build_questions(questions)
 
     def open_and_select() -> Selector:
-        selector = SELECTORS[name](open_graph(Lake(lake), NAME, encoder), encoder)
+        selector = SELECTORS[name](MappedGraph(folder), encoder)
         list(selector.select([first]))
         return selector
 
@@ -215,11 +207,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=options.folder and options.folder.parent) as temporary:
-        folder = options.folder or Path(temporary) / "lake"
+        folder = options.folder or Path(temporary) / "graph"
         if not folder.exists():
-            lake = Lake.create(folder)
-            in_new_process(write_graph, lake, options.triples)
-            in_new_process(write_passages, lake, options.triples, options.dimensions)
+            in_new_process(write_graph, folder, options.triples, options.dimensions)
         questions = draw_questions(options.triples, options.questions)
         rows = []
         for name in options.selectors:
