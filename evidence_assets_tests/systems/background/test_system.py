@@ -176,6 +176,8 @@ def test_top_k_and_hops() -> None:
     assert len(far) == 4
     capped = make_selector(BackgroundSettings(recall="recalled", D=3, max_triples=1)).select([question])[0]
     assert {text for _, text in origins_and_texts(capped)} == {"Switzerland capital Bern"}
+    three = make_selector(BackgroundSettings(D=2, max_triples=3)).select([question])[0]
+    assert len(three) == 3, "an edge that two hops reach counts once"
 
 
 def test_a_hub_is_capped_after_its_relations_are_ranked() -> None:
