@@ -85,14 +85,14 @@ class FaultyServing(Proxy):
 
     refuse_every: int = 0
     hold_every: int = 0
-    _seen: int = 0
+    _n_requests: int = 0
 
     async def _pass(self, request: Request) -> Response:
         if request.method == "POST":
-            self._seen += 1
-            if self.refuse_every and self._seen % self.refuse_every == 0:
+            self._n_requests += 1
+            if self.refuse_every and self._n_requests % self.refuse_every == 0:
                 return Response(status_code=503)
-            if self.hold_every and self._seen % self.hold_every == 0:
+            if self.hold_every and self._n_requests % self.hold_every == 0:
                 await asyncio.sleep(5)
         return await super()._pass(request)
 
@@ -207,11 +207,11 @@ def main() -> None:
     rows, hashes = [], set()
     with tempfile.TemporaryDirectory() as folder:
         for name in options.only:
-            found, runs, requests, twice = try_fault(
+            predictions_hash, runs, requests, twice = try_fault(
                 options.command, Path(folder) / name.replace(" ", "_"), FAULTS[name]
             )
-            rows.append((name, str(runs), str(requests), str(twice), found))
-            hashes.add(found)
+            rows.append((name, str(runs), str(requests), str(twice), predictions_hash))
+            hashes.add(predictions_hash)
             print(*rows[-1], sep="  ", flush=True)
     print_table(("fault", "runs", "requests", "of those twice", "predictions"), rows)
     sys.exit(len(hashes) > 1 or any(row[3] != "0" for row in rows))

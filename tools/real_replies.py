@@ -50,12 +50,12 @@ class KeptReplies:
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         missing = []
         for number, request in enumerate(requests):
-            kept = self._cache.get(completion_key(self._generator, request))
-            if kept is None:
+            completion = self._cache.get(completion_key(self._generator, request))
+            if completion is None:
                 missing.append(number)
             else:
-                self.completions[request] = kept
-                yield number, kept
+                self.completions[request] = completion
+                yield number, completion
         for place, completion in self._generator.generate_each([requests[number] for number in missing]):
             request = requests[missing[place]]
             self._cache.put(completion_key(self._generator, request), completion)

@@ -68,12 +68,12 @@ def text_rows() -> tuple[dict[str, Any], ...]:
 def mixed_sentences(number: int) -> tuple[EvidenceItem, ...]:
     """Sentences that state the answer of a question on text, and as many of the next one."""
     rows = text_rows()
-    found: dict[str, EvidenceItem] = {}
+    items_by_id: dict[str, EvidenceItem] = {}
     for row in (rows[number], rows[number + 1]):
         for gold in row["gold_evidence"][:SENTENCES]:
             item = EvidenceItem(content_id(gold["text"]), "chunk", gold["source"], gold["locator"], gold["text"])
-            found.setdefault(item.evidence_id, item)
-    items = list(found.values())
+            items_by_id.setdefault(item.evidence_id, item)
+    items = list(items_by_id.values())
     random.Random(number).shuffle(items)
     return tuple(items)
 

@@ -3,7 +3,7 @@
     python -m bench.graphs.stark_triplets http://127.0.0.1:8081/v1 [--queries 50] [--show 5]
 
 The first queries of each base in EVIDENCE_DEV_DATA are put to the model with the types of the base. Usable is a reply
-that has the form that the prompt asks for, after at most one repair; named: every constant stands in the query, without
+that has the form that the prompt asks for, after at most one repair; named: the query has every constant, without
 regard to case. Whether a usable reply says what the query says is for a reader: ``--show`` prints some.
 """
 
@@ -50,7 +50,7 @@ HEADS = ("base", "n", "usable", "after a repair", "all constants named", "tokens
 
 
 def is_named(query: TripletQuery, text: str) -> bool:
-    """Whether all constants of the triplets stand in the text."""
+    """Whether a text has all constants of the triplets."""
     terms = [term for triplet in query.triplets for term in (triplet.head, triplet.tail)]
     return all(term.text.casefold() in text.casefold() for term in terms if not term.is_variable)
 
@@ -61,7 +61,7 @@ def write_share(hits: list[bool]) -> str:
     return f"{estimate.value:.2f} ({estimate.low:.2f}–{estimate.high:.2f})"
 
 
-def measure_base(base: str, count: int, model: LanguageModel, shown: int) -> tuple[str, ...]:
+def measure_base(base: str, count: int, model: LanguageModel, n_printed: int) -> tuple[str, ...]:
     """The row of a base."""
     queries = pl.read_csv(dev_data() / "stark" / base / "stark_qa.csv")["query"].to_list()[:count]
     before: Counter[str] = model.usage.copy()
@@ -72,7 +72,7 @@ def measure_base(base: str, count: int, model: LanguageModel, shown: int) -> tup
         isinstance(reply, TripletQuery) and is_named(reply, query)
         for reply, query in zip(replies, queries, strict=True)
     ]
-    for query, reply in list(zip(queries, replies, strict=True))[:shown]:
+    for query, reply in list(zip(queries, replies, strict=True))[:n_printed]:
         print(query, reply, sep="\n", end="\n\n")
     repaired = used["repairs"] - usable.count(False)
     return (

@@ -259,4 +259,7 @@ def strict_faults(schema: Any, location: str = "schema") -> list[str]:
     return faults + strict_faults(schema.get("items"), f"{location}[]")
 
 
-STRICT_KEYWORDS = {"type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"}
+STRICT_KEYWORDS = {
+    *("type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"),
+    *("pattern", "maxItems"),
+}

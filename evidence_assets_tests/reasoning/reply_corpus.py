@@ -167,10 +167,10 @@ def read(task: str, question: str, text: str, reading: str = "") -> str:
     return read_reply(task, QUESTIONS[question], text, reading)
 
 
-def read_reply(task: str, asked: Any, text: str, reading: str = "") -> str:
+def read_reply(task: str, task_input: Any, text: str, reading: str = "") -> str:
     """The reading of the task's parser; of ``reading``, only the citations or words that it names are compared."""
     try:
-        result: Any = PROMPTED_TASKS[task].parse(text, asked)
+        result: Any = PROMPTED_TASKS[task].parse(text, task_input)
     except UnusableReply:
         return "unusable"
     match task:
