@@ -260,6 +260,5 @@ def strict_faults(schema: Any, location: str = "schema") -> list[str]:
 
 
 STRICT_KEYWORDS = {
-    *("type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description"),
-    *("pattern", "maxItems"),
+    *("type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description", "pattern")
 }

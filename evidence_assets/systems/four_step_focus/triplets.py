@@ -19,8 +19,7 @@ from evidence_assets.reasoning.tasks import Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.spelling import did_you_mean
 
-MAX_TRIPLETS = 12
-"""A small model can repeat a triplet until its reply is cut; no published query needs as many."""
+MAX_TRIPLETS = 20
 ANY_TYPE = "*"
 """Node type of a variable of any type. Language models must name a type and cannot use it."""
 
@@ -83,8 +82,7 @@ def reply_schema(schema: Schema) -> str:
     variable = {**text, "pattern": _VARIABLE}
     variables = {"type": "array", "items": object_schema(name=variable, type=node_type)}
     denied = {"denied": {"type": "boolean"}} if schema.denials else {}
-    triplet = object_schema(head=text, edge=edge, tail=text, **denied)
-    triplets = {"type": "array", "items": triplet, "maxItems": MAX_TRIPLETS}
+    triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text, **denied)}
     return json.dumps(object_schema(target=variable, variables=variables, triplets=triplets))
 
 

@@ -71,7 +71,7 @@ def test_a_good_reply_alone_or_fenced() -> None:
         (change_reply(triplets=triplets(("aspirin", "treats", "gout"))), "all ends are constants"),
         (change_reply(triplets=triplets(("?x", "treats", "gout"))), r"variable '\?x' has no type"),
         (change_reply(triplets=[["?d", "treats", "gout"]]), "triplets.0: Input should be a valid dictionary"),
-        (change_reply(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(13)))), "at most 12 items"),
+        (change_reply(triplets=triplets(*(("?d", "treats", f"c{i}") for i in range(21)))), "at most 20 items"),
         (change_reply(variables=[*variables(d="drug"), *variables(d="disease")]), "has two types"),
         (change_reply(variables=[{"name": "d", "type": "drug"}]), "variables.0.name: String should match pattern"),
     ],
