@@ -28,8 +28,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx2
@@ -68,7 +70,7 @@ class Server:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and self.process.poll() is None:
             with contextlib.suppress(httpx2.HTTPError):
-                if httpx2.get(f"http://127.0.0.1:{self.port}/health").status_code == 200:
+                if httpx2.get(f"http://127.0.0.1:{self.port}/health").status_code == HTTPStatus.OK:
                     return
             time.sleep(0.5)
         raise SystemExit(f"the server did not start; its last words are in {self.log}")
@@ -81,7 +83,12 @@ class Server:
 
 @dataclass
 class FaultyServing(Proxy):
-    """A proxy that refuses or holds back some requests."""
+    """A proxy that refuses or holds back some requests.
+
+    ``answered``: Times that each request had a whole reply that is no error.
+    """
+
+    answered: Counter[bytes] = field(default_factory=Counter)
 
     refuse_every: int = 0
     hold_every: int = 0
@@ -91,10 +98,13 @@ class FaultyServing(Proxy):
         if request.method == "POST":
             self._n_requests += 1
             if self.refuse_every and self._n_requests % self.refuse_every == 0:
-                return Response(status_code=503)
+                return Response(status_code=HTTPStatus.SERVICE_UNAVAILABLE)
             if self.hold_every and self._n_requests % self.hold_every == 0:
                 await asyncio.sleep(5)
-        return await super()._pass(request)
+        reply = await super()._pass(request)
+        if request.method == "POST" and reply.status_code == HTTPStatus.OK:
+            self.answered[await request.body()] += 1
+        return reply
 
 
 def start_run(world: Path, url: str) -> subprocess.Popen[bytes]:
@@ -115,7 +125,7 @@ def start_run(world: Path, url: str) -> subprocess.Popen[bytes]:
 
 
 def wait_for_replies(proxy: Proxy, run: subprocess.Popen[bytes]) -> None:
-    while proxy.requests.total() < REPLIES_BEFORE_KILL and run.poll() is None:
+    while proxy.answered.total() < REPLIES_BEFORE_KILL and run.poll() is None:
         time.sleep(0.05)
 
 
@@ -189,14 +199,13 @@ def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, i
                 server.kill()
                 server.context = CONTEXT
                 server.start()
-                proxy.requests.clear()
             proxy.refuse_every = 0
             while (status or (runs == 1 and fault.context != CONTEXT)) and runs < RUNS:
                 status, runs = start_run(world, url).wait(), runs + 1
     if status:
         raise SystemExit(f"the run still fails:\n{(world / 'run.log').read_text()[-2000:]}")
-    twice = sum(count > 1 for count in proxy.requests.values())
-    return hash_predictions(world / "lake"), runs, len(proxy.requests), twice
+    twice = sum(count > 1 for count in proxy.answered.values())
+    return hash_predictions(world / "lake"), runs, len(proxy.answered), twice
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ an input, its replies, of which a second one is that to a repair, and what becam
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -33,7 +32,7 @@ from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel,
 from evidence_assets.reasoning.tasks import Failure
 from tools.sample_tasks import TASKS, build_tasks
 
-HEADS = ("task", "n", "read", "of those repaired", "failed", "insufficient", "cut", "tokens read, written", "seconds")
+HEADS = ("task", "n", "read", "of those repaired", "failed", "insufficient", "cut", "tokens read, written")
 
 
 class KeptReplies:
@@ -101,7 +100,7 @@ def ask_task(name: str, generator: KeptReplies, inputs: Sequence[Any]) -> tuple[
     return outcomes, usage
 
 
-def count_outcomes(name: str, outcomes: Sequence[Outcome], usage: Counter[str], seconds: float) -> tuple[str, ...]:
+def count_outcomes(name: str, outcomes: Sequence[Outcome], usage: Counter[str]) -> tuple[str, ...]:
     """The row of a task; one repair is asked for each reply that is not usable."""
     failed = sum(bool(outcome.failure) for outcome in outcomes)
     counts = (
@@ -113,7 +112,7 @@ def count_outcomes(name: str, outcomes: Sequence[Outcome], usage: Counter[str], 
         usage["truncated_replies"],
     )
     tokens = f"{usage['tokens_in']:,}, {usage['tokens_out']:,}"
-    return (name, *map(str, counts), tokens, f"{seconds:.0f}")
+    return (name, *map(str, counts), tokens)
 
 
 def main() -> None:
@@ -128,9 +127,8 @@ def main() -> None:
     generator = KeptReplies(load_cached_generator(settings), options.folder)
     rows = []
     for name in options.tasks:
-        started = time.perf_counter()
         outcomes, usage = ask_task(name, generator, build_tasks(name)[: options.questions])
-        rows.append(count_outcomes(name, outcomes, usage, time.perf_counter() - started))
+        rows.append(count_outcomes(name, outcomes, usage))
         lines = [json.dumps(asdict(outcome), ensure_ascii=False) for outcome in outcomes]
         (options.folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         print(*rows[-1], sep="  ", flush=True)
