@@ -10,8 +10,10 @@ from pathlib import Path
 
 from evidence_assets.extractive.readings import FactPath, find_readings, load_reading_weights
 from evidence_assets.extractive.spans.choice import find_answer, load_span_weights
+from evidence_assets.extractive.spans.comparisons import compare_statements
 from evidence_assets.extractive.spans.features import find_spans
 from evidence_assets.extractive.spans.frequent_questions import find_text_below
+from evidence_assets.extractive.spans.matching_sentences import find_matching_answer
 from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.extractive.spans.statements import describe_statements, find_statement, load_statement_weights
 from evidence_assets.extractive.spans.yes_no import find_verdict
@@ -61,9 +63,10 @@ class ExtractiveShortAnswers:
     nothing about its negation.
 
     With texts alone, the answer is the first of these: the text below the question, if a text has it
-    (:mod:`.spans.frequent_questions`); yes or no (:mod:`.spans.yes_no`); a span of a sentence (:mod:`.spans.choice`),
-    with its expected F1 as confidence. Otherwise a statement that answers the question as a whole
-    (:mod:`.spans.statements`) has the status ``stated``.
+    (:mod:`.spans.frequent_questions`); the result of a comparison (:mod:`.spans.comparisons`); what a sentence has
+    besides the question (:mod:`.spans.matching_sentences`); yes or no (:mod:`.spans.yes_no`); a span of a sentence
+    (:mod:`.spans.choice`), with its expected F1 as confidence. Otherwise a statement that answers the question as a
+    whole (:mod:`.spans.statements`) has the status ``stated``.
     """
 
     name = "extractive"
@@ -95,6 +98,10 @@ class ExtractiveShortAnswers:
         if below is not None:
             return ShortAnswer(below.text, "answered", (below.text,), below.evidence_ids, THRESHOLDS.yes_no_confidence)
         passages = tuple(split_passages(task.texts))
+        settled = compare_statements(question, passages) or find_matching_answer(question, task.texts, passages)
+        if settled is not None:
+            confidence = THRESHOLDS.yes_no_confidence
+            return ShortAnswer(settled.text, "answered", (settled.text,), settled.evidence_ids, confidence)
         if asks_yes_or_no(question):
             return _answer_yes_or_no(question, passages)
         if _is_negated(question):

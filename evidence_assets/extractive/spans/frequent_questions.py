@@ -31,21 +31,27 @@ class TextBelow:
 
 def find_text_below(question: str, items: Sequence[EvidenceItem]) -> TextBelow | None:
     """The text below the question, if the question or one with the same content words is a line of the evidence."""
+    for line, (lines, rows) in iterate_lines(items):
+        match = _QUESTION_LINE.match(line)
+        if match is None or not is_same_question(question, match["text"]):
+            continue
+        below = list(rows_below(lines, rows))
+        text = _ANSWER_LABEL.sub("", " ".join(" ".join(text for text, _ in below).split()))
+        if text:
+            return TextBelow(text, tuple(dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])))
+    return None
+
+
+def iterate_lines(items: Sequence[EvidenceItem]) -> Iterator[tuple[str, tuple[Sequence[str], Sequence[EvidenceItem]]]]:
+    """Each line of evidence by its place, with the lines below it in its row, and the rows from its own on."""
     by_place = sorted(items, key=lambda item: (item.source_id, _start(item)))
     for number, item in enumerate(by_place):
         lines = item.text.split("\n")
         for line_number, line in enumerate(lines):
-            match = _QUESTION_LINE.match(line)
-            if match is None or not is_same_question(question, match["text"]):
-                continue
-            below = list(_rows_below(lines[line_number + 1 :], by_place[number:]))
-            text = _ANSWER_LABEL.sub("", " ".join(" ".join(text for text, _ in below).split()))
-            if text:
-                return TextBelow(text, tuple(dict.fromkeys([item.evidence_id, *(each for _, each in below)])))
-    return None
+            yield line, (lines[line_number + 1 :], by_place[number:])
 
 
-def _rows_below(lines: Sequence[str], items: Sequence[EvidenceItem]) -> Iterator[tuple[str, str]]:
+def rows_below(lines: Sequence[str], items: Sequence[EvidenceItem]) -> Iterator[tuple[str, str]]:
     """The lines below a question to the next question or heading, with their evidence, while rows adjoin."""
     end = _start(items[0])
     for number, item in enumerate(items):

@@ -18,10 +18,10 @@ from evidence_assets.text.tokens import (
     split_tokens,
 )
 
-_MEASURES = ("duration", "length", "money", "weight", "speed", "temperature", "volume", "power", "loudness")
+MEASURES = ("duration", "length", "money", "weight", "speed", "temperature", "volume", "power", "loudness")
 _UNITS = {
-    unit: frozenset(name for name in _MEASURES if unit in LISTS[f"{name}_units"])
-    for measure in _MEASURES
+    unit: frozenset(name for name in MEASURES if unit in LISTS[f"{name}_units"])
+    for measure in MEASURES
     for unit in LISTS[f"{measure}_units"]
 }
 """What each unit measures."""
@@ -91,7 +91,7 @@ class QuestionFocus:
         elif self.wh >= 0 and self.words[self.wh].lower == "how" and words[0].lower != "much":
             words = words[:1]  # "how long is the power cord" asks for no power
         lowers = {word.lower for word in words}
-        return frozenset(name for name in _MEASURES if lowers & LISTS[f"{name}_measures"])
+        return frozenset(name for name in MEASURES if lowers & LISTS[f"{name}_measures"])
 
     def fits_time(self, span: Sequence[Word]) -> bool:
         """Whether a time is a clock time after "at what time", a year after "which year", a day after "which date"."""
@@ -125,7 +125,7 @@ class QuestionFocus:
             case "count":
                 return span[0].is_number
             case "amount":
-                return any(map(_measures, span))
+                return any(map(measures_of_unit, span))
             case _:
                 verbs = [_last_stem(text) for text in (before, [w for w in self.words if not w.is_mark])]
                 does_fit = verbs[0] == verbs[1] and not self.is_subject
@@ -235,7 +235,7 @@ def _ends_with_verb(words: Sequence[Word]) -> bool:
     return last is not None and is_verb_form(last)
 
 
-def _measures(word: Word) -> frozenset[str]:
+def measures_of_unit(word: Word) -> frozenset[str]:
     """What a unit measures, with or without its number: "kg", "20p"."""
     return _UNITS.get(word.lower.lstrip("0123456789.,"), frozenset())
 
@@ -272,20 +272,20 @@ def _is_cut_number(words: Sequence[Word], first: int, last: int, focus: Question
         return True
     if last == len(words) or not words[last - 1].is_number:
         return False
-    return words[last].text in SYMBOLS or (focus.kind in ("time", "amount") and bool(_measures(words[last])))
+    return words[last].text in SYMBOLS or (focus.kind in ("time", "amount") and bool(measures_of_unit(words[last])))
 
 
 def _is_time(span: Sequence[Word], focus: QuestionFocus) -> bool:
     """Whether a span with a number is a time in the form that the question asks for, or a duration."""
     is_quantity = candidate_kind(span) == "quantity"
-    return focus.fits_time(span) and (not is_quantity or any("duration" in _measures(word) for word in span))
+    return focus.fits_time(span) and (not is_quantity or any("duration" in measures_of_unit(word) for word in span))
 
 
 def _is_amount(span: Sequence[Word], noun: Sequence[Word], focus: QuestionFocus) -> bool:
     """Whether an amount has a unit that the question allows; ``noun`` follows its last number."""
     is_number = len(span) == 1
     is_age = is_number and "old" in focus.stems and not noun  # "fifteen"
-    if focus.measures and not is_age and not any(focus.measures & _measures(word) for word in span):
+    if focus.measures and not is_age and not any(focus.measures & measures_of_unit(word) for word in span):
         return False
     return not span[-1].is_number or not noun or noun[0].stem in focus.stems or noun[0].is_capital
 
@@ -347,13 +347,13 @@ def _is_part(words: Sequence[Word], first: int, last: int, focus: QuestionFocus)
 def _suits_kind(span: Sequence[Word], kind: str) -> bool:
     """Whether the words of a span can be a place, or a time, count or amount and no more."""
     if kind == "place":
-        return not any(map(_measures, span))
+        return not any(map(measures_of_unit, span))
     if kind not in ("time", "count", "amount"):
         return True
     if any(word.lower in ("in", "for") for word in span):
         return False  # "Ida Holm in 1894"
     if kind == "time":
         return True
-    if not (span[0].is_number or span[0].text in SYMBOLS or _measures(span[0])):
+    if not (span[0].is_number or span[0].text in SYMBOLS or measures_of_unit(span[0])):
         return False  # "costs 35p"
     return kind == "count" or not any(is_verb_form(word) or word.lower in LISTS["paying"] for word in span)

@@ -1,0 +1,151 @@
+"""Answers from sentences with all content words of a question and, besides them, only the answer.
+
+"Who locks the gate at dusk?" is answered by "The gate is locked at dusk by the caretaker.", and "What must visitors
+bring?" by the list below "Visitors must bring:". The answer must have the role in the sentence that is asked for: "Tom
+was helped by Ann" does not say whom Tom helped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from evidence_assets.extractive.spans.frequent_questions import iterate_lines, rows_below
+from evidence_assets.extractive.spans.passages import Passage
+from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question
+from evidence_assets.reasoning.tasks import EvidenceItem
+from evidence_assets.text.negation import is_denial
+from evidence_assets.text.tokens import AUXILIARIES, DETERMINERS, LISTS, PREPOSITIONS, Word, split_tokens
+
+KINDS = ("person", "named", "thing")
+"""Kinds of questions that are answered; numbers, times, places and reasons have rules of their own."""
+MIN_CONTENT_WORDS = 2
+"""Minimum content words of a question: fewer fit many sentences."""
+_FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | AUXILIARIES | LISTS["list_joining"] | LISTS["question_words"]
+"""Words that may differ; stop words such as "give" and "keep" may not."""
+_IN_ANSWER = LISTS["list_joining"] | DETERMINERS | {"of", "from", "&"}
+_BE = LISTS["forms_of_be"] | {"be", "been", "being"}
+_MODALS = ("permissions", "prohibitions", "necessities")
+_LIST_MARK = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)]|[a-z][.)])[ \t]+(?=\S)")
+_INTRODUCING = frozenset(("following", "these"))
+
+
+@dataclass(frozen=True)
+class MatchingAnswer:
+    """An answer, verbatim or as items of a list, and the evidence that has it."""
+
+    items: tuple[str, ...]
+    evidence_ids: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        return "; ".join(self.items)
+
+
+def find_matching_answer(
+    question: str, texts: Sequence[EvidenceItem], passages: Sequence[Passage]
+) -> MatchingAnswer | None:
+    """The answer that all matching sentences and lists give; None without one or if they differ."""
+    focus = analyze_question(question)
+    if focus.kind not in KINDS or not focus.is_simple or len(content_stems(focus.words)) < MIN_CONTENT_WORDS:
+        return None
+    answers = [*_find_lists(focus, question, texts), *_find_in_sentences(focus, question, passages)]
+    different = {answer.text.casefold() for answer in answers}
+    return answers[0] if len(different) == 1 else None
+
+
+def is_content(word: Word) -> bool:
+    """Whether a word must be in a sentence that matches a question."""
+    return not (word.is_mark or word.lower in _FUNCTION_WORDS)
+
+
+def content_stems(words: Sequence[Word]) -> list[str]:
+    """The stems of the content words in order, each once."""
+    return list(dict.fromkeys(word.stem for word in words if is_content(word)))
+
+
+def _agrees(question: str, sentence: str) -> bool:
+    """Whether a sentence has the polarity and the modal verbs of a question, and no restriction that it lacks."""
+    asked, stated = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
+    limits = (LISTS["restrictions"] | LISTS["hedges"]) - asked
+    modals = [[name for name in _MODALS if words & LISTS[name]] for words in (asked, stated)]
+    return is_denial(question) == is_denial(sentence) and modals[0] == modals[1] and not stated & limits
+
+
+def _find_lists(focus: QuestionFocus, question: str, texts: Sequence[EvidenceItem]) -> Iterator[MatchingAnswer]:
+    """The items of lists below a line with the words of the question, such as "Visitors must bring:"."""
+    asked = content_stems(focus.words)
+    for line, below in iterate_lines(texts):
+        words = split_tokens(line)
+        stated = content_stems([word for word in words if not (word.is_number or word.lower in _INTRODUCING)])
+        if not line.rstrip("*_ ").endswith(":") or stated != asked or not _agrees(question, line):
+            continue
+        listed = takewhile(lambda row: _LIST_MARK.match(row[0]), rows_below(*below))
+        rows = [(_LIST_MARK.sub("", text).strip(), evidence_id) for text, evidence_id in listed]
+        if len(rows) > 1:
+            ids = dict.fromkeys([below[1][0].evidence_id, *(evidence_id for _, evidence_id in rows)])
+            yield MatchingAnswer(tuple(text for text, _ in rows), tuple(ids))
+
+
+def _find_in_sentences(focus: QuestionFocus, question: str, passages: Sequence[Passage]) -> Iterator[MatchingAnswer]:
+    for passage in passages:
+        words = split_tokens(passage.text)
+        span = _find_remainder(words, focus)
+        if span and _agrees(question, passage.text) and _has_role(words, *span, focus):
+            text = passage.text[words[span[0]].start : words[span[1] - 1].end]
+            yield MatchingAnswer((" ".join(text.split()),), (passage.item.evidence_id,))
+
+
+def _find_remainder(words: Sequence[Word], focus: QuestionFocus) -> tuple[int, int] | None:
+    """The one span of a sentence with all its content words that are not of the question, which it has, too."""
+    asked = content_stems(focus.words)
+    is_asked = [word.stem in asked for word in words]
+    if not {*asked} <= {word.stem for word in words}:
+        return None
+    colon = next((n for n, word in enumerate(words) if word.text == ":"), len(words))
+    if content_stems([word for word in words[:colon] if not word.is_number]) == asked and colon + 1 < len(words):
+        return colon + 1, len(words) - words[-1].is_mark
+    counts = {n for n, word in enumerate(words[:-1]) if word.is_number and is_asked[n + 1]}  # "three tools"
+    rest = [n for n, word in enumerate(words) if is_content(word) and not is_asked[n] and n not in counts]
+    if not rest or any(words[n].is_number for n in rest):
+        return None
+    span = range(rest[0], rest[-1] + 1)
+    is_one = all(is_content(words[n]) or words[n].lower in _IN_ANSWER for n in span)
+    return (span.start, span.stop) if is_one and not any(is_asked[n] for n in span) else None
+
+
+def _has_role(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
+    """Whether a span is in the place of the question word: subject, agent, object, or after a colon."""
+    before = next((word.lower for word in reversed(words[:first]) if word.lower not in DETERMINERS), "")
+    after = [word for word in words[last:] if not word.is_mark]
+    asked = {word.lower for word in focus.words}
+    if before == ":":
+        return not after
+    has_be, is_asked_with_be = (any(word.lower in _BE for word in each) for each in (words, focus.words))
+    if before == "by":
+        return (focus.is_subject or "by" in asked) and has_be
+    if focus.is_subject:
+        return not before and not has_be and _leads_to_verb(after, focus)
+    if before in PREPOSITIONS:
+        return before == next((word.lower for word in reversed(focus.words) if not word.is_mark), "")
+    if has_be != is_asked_with_be or "by" in asked:
+        return False
+    if not has_be:
+        return bool(before) and not content_stems(after) and _is_in_order(words[:first], focus)
+    if before in LISTS["forms_of_be"]:
+        return not content_stems(after) and _is_in_order(words[:first], focus)
+    return not before and bool(after) and after[0].lower in LISTS["forms_of_be"] and _is_in_order(after, focus)
+
+
+def _leads_to_verb(after: Sequence[Word], focus: QuestionFocus) -> bool:
+    """Whether the words after a subject begin with the verb of the question, or with auxiliaries before it."""
+    verb = next((word for word in after if word.lower not in AUXILIARIES), None)
+    return verb is not None and focus.verb is not None and verb.stem == focus.words[focus.content[focus.verb]].stem
+
+
+def _is_in_order(words: Sequence[Word], focus: QuestionFocus) -> bool:
+    """Whether words have the content words of a question in its order."""
+    asked = content_stems(focus.words)
+    return [stem for stem in content_stems(words) if stem in asked] == asked
