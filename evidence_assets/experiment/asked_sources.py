@@ -20,11 +20,19 @@ from evidence_assets.experiment.ad_hoc_questions import (
 )
 from evidence_assets.experiment.solvers import TABLE_SOLVER
 from evidence_assets.experiment.stage import LogFunction
-from evidence_assets.experiment.table_joins import JoinCandidate, select_join, table_name
+from evidence_assets.experiment.table_joins import (
+    JoinCandidate,
+    TableJoin,
+    can_join,
+    counts_once,
+    select_join,
+    table_name,
+)
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize
 from evidence_assets.reasoning.tables.lexicon import find_degree_words, pattern, related_headers
+from evidence_assets.text.tokens import is_verb_form, split_tokens
 from evidence_assets.text.words import TABLE_WORDS
 
 MAX_TABLES = 5
@@ -130,12 +138,40 @@ def select_tables(
     selected = [
         n for n in shared if 2 * len(shared[n]) >= max(1, len(words)) and _may_answer(tables[n], question, options)
     ]
+    candidates = [JoinCandidate(table, _find_known_words(table, question)) for table in tables]
+    selected = [n for n in selected if not _lacks_column(candidates[n], candidates, question)]
     best = sorted(selected, key=lambda n: -len(shared[n]))[:MAX_TABLES]
     sources = [AskedSource(QuestionSource(table=tables[n].table_id), tables[n]) for n in best]
-    join = select_join([JoinCandidate(table, _find_known_words(table, question)) for table in tables], inform)
-    if join is not None and _has_all_words(join.table, question) and _may_answer(join.table, question, options):
+    join = select_join(candidates, inform)
+    if join is not None and _may_answer_jointly(join, question, options):
         sources.insert(0, AskedSource(QuestionSource(table=join.table.table_id), join.table, join.sources))
     return sources
+
+
+def _lacks_column(candidate: JoinCandidate, others: Sequence[JoinCandidate], question: str) -> bool:
+    """Whether a question names a column that only another table with a common key has.
+
+    "How many mites does the hive of the breed Elgon have?" asks for no number of rows with this breed.
+    """
+    tables = [
+        other for other in others if other is not candidate and not _find_labels(other, question) <= candidate.words
+    ]
+    return any(can_join(candidate, other) for other in tables)
+
+
+def _find_labels(candidate: JoinCandidate, question: str) -> frozenset[str]:
+    """The words of a question that are in the name or header of a table."""
+    return candidate.words & _collect_words(candidate.table, ())
+
+
+def _may_answer_jointly(join: TableJoin, question: str, options: Sequence[str]) -> bool:
+    """Whether a join has what a question asks for, and an operation on it counts each cell once."""
+    if not (_has_all_words(join.table, question) and _may_answer(join.table, question, options)):
+        return False
+    if join.repeated and TABLE_SOLVER.is_statement(question):
+        return False  # rows with the same key may confirm and contradict it
+    operation, cells = TABLE_SOLVER.find_operation(parse_table(join.table), question)
+    return not operation or counts_once(join, operation, cells, question)
 
 
 def _may_answer(table: Table, question: str, options: Sequence[str]) -> bool:
@@ -163,8 +199,26 @@ def _has_all_words(table: Table, question: str) -> bool:
         rest = f"{rest[: degree.start]} {rest[degree.end :]}"
     for operation in _OPERATIONS:
         rest = " ".join(pattern(operation).sub(" ", rest).split())
+    rest = _drop_verb(rest, _find_known_words(table, rest))
     words = {stem(word) for word in tokenize(rest) if word not in STOP_WORDS | TABLE_WORDS and not word[0].isdigit()}
     return words <= _find_known_words(table, rest)
+
+
+def _drop_verb(question: str, known_words: frozenset[str]) -> str:
+    """A question without the verb after its subject, if only one word is not known: "… did the keepers catch?"."""
+    words = split_tokens(question)
+    unknown = [
+        n
+        for n, word in enumerate(words)
+        if word.is_content and stem(word.lower) not in known_words | TABLE_WORDS and not word.is_number
+    ]
+    if len(unknown) != 1 or not unknown[0] or not words[unknown[0] - 1].is_content or words[unknown[0]].is_capital:
+        return question
+    verb = words[unknown[0]]
+    has_do = any(word.lower in ("do", "does", "did") for word in words[: unknown[0]])
+    before = words[unknown[0] - 1]
+    is_verb = not before.is_number and (has_do or is_verb_form(verb))
+    return f"{question[: verb.start]}{question[verb.end :]}" if is_verb else question
 
 
 def _find_known_words(table: Table, text: str) -> frozenset[str]:

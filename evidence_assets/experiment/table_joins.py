@@ -1,10 +1,12 @@
 """Tables joined by a common key column, so that one question can compare columns of different files.
 
 A column is a key if its header has a text and occurs once, each row has a value in it, all values differ, and most are
-texts instead of numbers. Two tables have a common key if keys of both have equal headers, and at least two values and
-half of those of the shorter table are equal. Headers and values are compared without case, spaces and punctuation.
+texts instead of numbers, or whole numbers in the first column that are no years and no ranks. Two tables have a common
+key if keys of both have equal headers, and at least two values and half of those of the shorter table are equal.
+Headers and values are compared without case, spaces and punctuation.
 
-Values must differ in both tables: then a joined table has each cell once, and its sums, averages and counts are right.
+If the values differ in both tables, a joined table has each cell once, and its sums, averages and counts are right. If
+they repeat in one table, its rows get the columns of the other one, whose cells repeat: see :func:`counts_once`.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from typing import NamedTuple
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK, CellOrigin, Table
 from evidence_assets.experiment.stage import LogFunction
 from evidence_assets.lake.ids import content_id
-from evidence_assets.reasoning.tables.cell_text import strip_markup
-from evidence_assets.reasoning.tables.cells import parse_cell
+from evidence_assets.reasoning.tables.cell_text import collect_words, strip_markup
+from evidence_assets.reasoning.tables.cells import Cell, parse_cell
+from evidence_assets.reasoning.tables.lexicon import normalize_header, pattern
+from evidence_assets.reasoning.tables.table import CellLocation
 
 MIN_COMMON = 2
 """Minimum values that the keys of two tables have in common."""
@@ -36,6 +40,8 @@ MAX_JOINED = 4
 """Tables of a join."""
 MAX_CELLS = 50_000
 """Cells of a joined table, with the empty ones."""
+_RANKS = frozenset(("rank", "place", "position", "pos"))
+"""Headers of numbers that are no ids."""
 _NAME_WORD = re.compile(r"[^\W_]+")
 _IGNORED = re.compile(r"[\s.,;:!?'’`´\"“”()_–—-]+")
 
@@ -51,10 +57,15 @@ def normalize(text: str) -> str:
 
 
 class TableJoin(NamedTuple):
-    """A joined table, and the tables that it was made of."""
+    """A joined table, and the tables that it was made of.
+
+    ``repeated``: Columns whose cells repeat, because several rows of the first table have the same key; its column
+    first. Empty if each cell is there once.
+    """
 
     table: Table
     sources: tuple[Table, ...]
+    repeated: tuple[int, ...] = ()
 
 
 class JoinCandidate:
@@ -81,13 +92,28 @@ class JoinCandidate:
         keys = {header: self._read_key(column) for header, column in self.headers.items()}
         return {header: rows for header, rows in keys.items() if rows}
 
+    @cached_property
+    def body(self) -> list[int]:
+        """The rows with a text."""
+        return [i for i, row in enumerate(self.table.rows) if any(row)]
+
     def _read_key(self, column: int) -> dict[str, int]:
         """The row of each value of a column; empty if it is no key."""
-        cells = [(i, parse_cell(self.text_at(i, column))) for i, row in enumerate(self.table.rows) if any(row)]
+        cells = [(i, parse_cell(self.text_at(i, column))) for i in self.body]
         rows = {normalize(cell.plain): i for i, cell in cells if cell.is_known}
-        n_numbers = sum(cell.is_mostly_value for _, cell in cells)
-        is_key = len(rows) == len(cells) and "" not in rows and n_numbers <= MAX_NUMBERS * len(cells)
-        return rows if is_key else {}
+        is_distinct = len(rows) == len(cells) and "" not in rows
+        return rows if is_distinct and self._has_names(column, [cell for _, cell in cells]) else {}
+
+    def _has_names(self, column: int, cells: Sequence[Cell]) -> bool:
+        """Whether most cells of a column are texts, or all are whole numbers that identify rows."""
+        if sum(cell.is_mostly_value for cell in cells) <= MAX_NUMBERS * len(cells):
+            return True
+        is_rank = normalize(self.table.header[column]) in _RANKS
+        return column == 0 and not is_rank and all(cell.plain.isdecimal() and not cell.is_year for cell in cells)
+
+    def find_value(self, header: str, row: int) -> str:
+        """The normalized value in a row of the column with this normalized header."""
+        return normalize(self.text_at(row, self.headers[header]))
 
     def text_at(self, row: int, column: int) -> str:
         """The text of a cell; a ragged row may have none."""
@@ -97,6 +123,8 @@ class JoinCandidate:
 
 SourceColumn = tuple[JoinCandidate, int]
 """A column of a table."""
+JoinedRow = Mapping[JoinCandidate, int | None]
+"""The row of each table that a joined row is made of; None of a table that lacks the key."""
 
 
 def share_key(first: JoinCandidate, second: JoinCandidate, header: str) -> bool:
@@ -107,6 +135,23 @@ def share_key(first: JoinCandidate, second: JoinCandidate, header: str) -> bool:
     others = second.keys[header].keys()
     n_common = len(values & others)
     return n_common >= max(MIN_COMMON, MIN_COMMON_SHARE * min(len(values), len(others)))
+
+
+def can_look_up(first: JoinCandidate, second: JoinCandidate, header: str) -> bool:
+    """Whether a column of the first table repeats values of a key of the second one."""
+    if header not in first.headers or header not in second.keys:
+        return False
+    values = {first.find_value(header, row) for row in first.body}
+    n_common = len(values & second.keys[header].keys())
+    return len(values) < len(first.body) and n_common >= max(MIN_COMMON, MIN_COMMON_SHARE * len(values))
+
+
+def can_join(first: JoinCandidate, second: JoinCandidate) -> bool:
+    """Whether two tables have a common key, or the key of one is a column of the other."""
+    return any(
+        share_key(first, second, header) or can_look_up(first, second, header) or can_look_up(second, first, header)
+        for header in first.headers.keys() & second.headers.keys()
+    )
 
 
 def select_join(candidates: Sequence[JoinCandidate], inform: LogFunction) -> TableJoin | None:
@@ -128,14 +173,32 @@ def select_join(candidates: Sequence[JoinCandidate], inform: LogFunction) -> Tab
         (header, group)
         for first in tried
         for header in first.headers
-        if counts[header] > 1 and len(group := _collect_group(first, tried, header, too_large)) > 1
+        if counts[header] > 1
+        for group in _collect_groups(first, tried, header, too_large)
     ]
     for message in too_large.values():
         inform(message)
     if not groups:
         return None
     header, best = max(groups, key=lambda group: len(frozenset().union(*(each.words for each in group[1]))))
+    if can_look_up(best[0], best[-1], header):
+        return join_tables(best, header)
     return join_tables(sorted(best, key=candidates.index), header)
+
+
+def _collect_groups(
+    first: JoinCandidate, tried: Sequence[JoinCandidate], header: str, too_large: dict[frozenset[str], str]
+) -> Iterator[list[JoinCandidate]]:
+    """The tables that have a key in common with a table, and pairs of it with a table that its rows look up."""
+    group = _collect_group(first, tried, header, too_large)
+    if len(group) > 1:
+        yield group
+    for other in tried:
+        is_spare = _adds_nothing(other, [first]) or _adds_nothing(first, [other])
+        if other is first or is_spare or not can_look_up(first, other, header):
+            continue
+        if len(first.body) * (first.n_columns + other.n_columns) <= MAX_CELLS:
+            yield [first, other]
 
 
 def _collect_group(
@@ -171,20 +234,54 @@ def table_name(table: Table) -> str:
     return table.table_id.rpartition("@")[0]
 
 
+def counts_once(join: TableJoin, operation: str, cells: Sequence[CellLocation], question: str) -> bool:
+    """Whether the result of an operation on a join counts no cell that repeats, and the rows that a question counts.
+
+    "Which keeper caught the most swarms?" asks for a sum of several rows of each keeper, and "How many harvests" for
+    rows of the table harvests.csv, if no column is called so.
+    """
+    if not join.repeated:
+        return True
+    key = join.repeated[0]
+    labels = frozenset().union(*map(collect_words, join.table.header))
+    row_nouns = collect_words(_strip_suffix(table_name(join.sources[0]))) - labels
+    rows = {i for i, _ in cells if i}
+    keys = {normalize(join.table.rows[i - 1][key]) for i in rows}
+    match operation:
+        case "total" | "mean":
+            return all(j not in join.repeated for _, j in cells)
+        case "superlative":
+            return len(keys) == len(rows) or bool(row_nouns & collect_words(question))
+        case "count":
+            counted = pattern("counting").search(question)
+            noun = question[counted.end() :].split()[:1] if counted else []
+            return counted is None or bool(row_nouns & collect_words(" ".join(noun)))
+    return False
+
+
 def join_tables(joined: Sequence[JoinCandidate], header: str) -> TableJoin:
-    """The full outer join by a key: all rows of the first table, then those of the others that it does not have."""
+    """The full outer join by a key: all rows of the first table, then those of the others that it does not have.
+
+    If the key repeats in the first table: its rows, with the columns of the others.
+    """
+    first, *others = joined
     columns = _list_columns(joined, header)
-    values = list(dict.fromkeys(chain(*(each.keys[header] for each in joined))))
-    rows = {value: i for i, value in enumerate(values, 1)}
+    if header in first.keys:
+        values = list(dict.fromkeys(chain(*(each.keys[header] for each in joined))))
+        rows = [{each: each.keys[header].get(value) for each in joined} for value in values]
+    else:
+        found = ((row, first.find_value(header, row)) for row in first.body)
+        rows = [{first: row, **{each: each.keys[header].get(value) for each in others}} for row, value in found]
     origins = chain(
-        *(_list_origins(source, column, header, rows, j) for j, each in enumerate(columns) for source, column in each)
+        *(_list_origins(source, column, rows, j) for j, each in enumerate(columns) for source, column in each)
     )
     tables = tuple(each.table for each in joined)
     table_id = f"{' + '.join(map(table_name, tables))}@{content_id('join', header, *(t.table_id for t in tables))[:12]}"
     caption = f"{' and '.join(map(_describe, tables))}, by {tables[0].header[joined[0].headers[header]].strip()}"
     labels = _label_columns([sources[0] for sources in columns])
-    texts = tuple(tuple(_find_text(sources, header, value) for sources in columns) for value in values)
-    return TableJoin(Table(ASKED_BENCHMARK, table_id, caption, labels, texts, origins=tuple(origins)), tables)
+    texts = tuple(tuple(_find_text(sources, row) for sources in columns) for row in rows)
+    repeated = (first.headers[header], *range(first.n_columns, len(columns))) if header not in first.keys else ()
+    return TableJoin(Table(ASKED_BENCHMARK, table_id, caption, labels, texts, origins=tuple(origins)), tables, repeated)
 
 
 def _list_columns(joined: Sequence[JoinCandidate], header: str) -> list[list[SourceColumn]]:
@@ -195,23 +292,24 @@ def _list_columns(joined: Sequence[JoinCandidate], header: str) -> list[list[Sou
     return columns + [[(each, j)] for each in others for j in range(each.n_columns) if j != each.headers[header]]
 
 
-def _find_text(sources: Sequence[SourceColumn], header: str, value: str) -> str:
-    """The text of a joined column in the row of a value: that of the first table that has one."""
-    keys = ((source, column, source.keys[header].get(value)) for source, column in sources)
-    texts = (source.text_at(row, column) for source, column, row in keys if row is not None)
+def _find_text(sources: Sequence[SourceColumn], rows: JoinedRow) -> str:
+    """The text of a joined column in a row: that of the first table that has one."""
+    places = ((source, column, rows[source]) for source, column in sources)
+    texts = (source.text_at(row, column) for source, column, row in places if row is not None)
     return next(filter(None, texts), "")
 
 
 def _list_origins(
-    source: JoinCandidate, column: int, header: str, rows: Mapping[str, int], joined_column: int
+    source: JoinCandidate, column: int, rows: Sequence[JoinedRow], joined_column: int
 ) -> Iterator[CellOrigin]:
     """Where a joined column takes its header and the cells of one table from, and the column as a whole."""
     table_id = source.table.table_id
     yield CellOrigin(f"c{joined_column}", table_id, f"c{column}")
     yield CellOrigin(f"r0c{joined_column}", table_id, f"r0c{column}")
-    for value, i in source.keys[header].items():
-        if source.text_at(i, column):
-            yield CellOrigin(f"r{rows[value]}c{joined_column}", table_id, f"r{i + 1}c{column}")
+    for joined_row, row in enumerate(rows, 1):
+        i = row[source]
+        if i is not None and source.text_at(i, column):
+            yield CellOrigin(f"r{joined_row}c{joined_column}", table_id, f"r{i + 1}c{column}")
 
 
 def _describe(table: Table) -> str:
@@ -221,19 +319,26 @@ def _describe(table: Table) -> str:
 
 
 def _label_columns(columns: Sequence[SourceColumn]) -> tuple[str, ...]:
-    """The headers; one that several tables have is preceded by the words of its file alone, such as "2024: sales"."""
+    """The headers; one that several tables have is preceded by the words of its file alone, such as "2024: sales".
+
+    So are headers that ask for the same, such as "price" and "cost".
+    """
     headers = [source.table.header[j].strip() if j < len(source.table.header) else "" for source, j in columns]
-    equal: dict[str, list[int]] = {}
+    equal: dict[frozenset[str], list[int]] = {}
     for position, header in enumerate(headers):
-        equal.setdefault(normalize(header), []).append(position)
-    repeated = [positions for name, positions in equal.items() if name and len(positions) > 1]
+        equal.setdefault(normalize_header(header), []).append(position)
+    repeated = [
+        positions
+        for name, positions in equal.items()
+        if name and 1 < len(positions) == len({columns[n][0] for n in positions})
+    ]
     labels = list(headers)
     for positions in repeated:
         names = [_NAME_WORD.findall(_strip_suffix(table_name(columns[n][0].table))) for n in positions]
         shared = frozenset.intersection(*(frozenset(map(str.casefold, name)) for name in names))
         for n, name in zip(positions, names, strict=True):
             own_words = [word for word in name if word.casefold() not in shared] or name
-            labels[n] = f"{' '.join(own_words)}: {headers[positions[0]]}"
+            labels[n] = f"{' '.join(own_words)}: {headers[n]}"
     return tuple(labels)
 
 

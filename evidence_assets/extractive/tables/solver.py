@@ -39,6 +39,11 @@ class TableSolver:
         """Options for a question without any, the best first."""
         return open_questions.list_options(view, question)
 
+    def find_operation(self, view: TableView, question: str) -> tuple[str, tuple[CellLocation, ...]]:
+        """The operation that a question calls for and the cells that it uses; empty if it looks up a cell."""
+        outcome = questions.compute_outcome(view, question)
+        return ("", ()) if outcome is None else (outcome.operation, outcome.cells)
+
     def excludes_rows(self, view: TableView, question: str) -> bool:
         """Whether a negation in the question excludes rows, such as "not in Spain"."""
         return questions.excludes_rows(view, question)

@@ -14,7 +14,14 @@ from typing import NamedTuple
 from evidence_assets.extractive.tables.mentions import Mention, find_mentions
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup, tokenize
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
-from evidence_assets.reasoning.tables.lexicon import DegreeKind, DegreeWord, find_degree_words, is_lower_better, pattern
+from evidence_assets.reasoning.tables.lexicon import (
+    DegreeKind,
+    DegreeWord,
+    find_degree_words,
+    is_lower_better,
+    normalize_header,
+    pattern,
+)
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 
 # "One" is rarely a number.
@@ -181,10 +188,10 @@ class TextAnalysis:
         named = {j: mention for mention in mentions for j in mention.columns if _TABLE_MARK in self.view.labels[j]}
         if len({*named.values()}) < 2:
             return {}
-        headers = {j: self.view.labels[j].partition(_TABLE_MARK)[2] for j in named}
+        headers = {j: normalize_header(self.view.labels[j].partition(_TABLE_MARK)[2]) for j in named}
         counts = Counter(headers.values())
-        words = collect_words(self.text)
-        n_words = {j: len(collect_words(header) & words) for j, header in headers.items() if counts[header] > 1}
+        words = normalize_header(self.text)
+        n_words = {j: len(header & words) for j, header in headers.items() if counts[header] > 1}
         best = [j for j, count in n_words.items() if count == max(n_words.values())]
         return {j: named[j] for j in sorted(best, key=lambda j: (named[j].start, j))}
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import yaml
 
-from evidence_assets.reasoning.tables.cell_text import stem
+from evidence_assets.reasoning.tables.cell_text import collect_words, stem
 from evidence_assets.text.words import words_with_offsets
 
 DegreeKind = Literal["comparative", "superlative"]
@@ -85,6 +85,14 @@ def related_headers(word: str) -> tuple[str, ...]:
     marks = load_adjectives().get(word, (0, ""))[1].split()
     headers = " ".join(names for words, names in load_lexicon()["asks_for"].items() if word in words.split()).split()
     return tuple(dict.fromkeys(stem(name) for name in [*same, *headers, *filter(str.islower, marks)]))
+
+
+@lru_cache(maxsize=4096)
+def normalize_header(header: str) -> frozenset[str]:
+    """The stems of a header, of words that ask for the same column those of the first one: "price" for "cost"."""
+    groups = [[stem(w) for w in group.split()] for line in load_lexicon()["same_columns"] for group in line.split("/")]
+    first = {name: group[0] for group in groups for name in reversed(group)}
+    return frozenset(first.get(word, word) for word in collect_words(header))
 
 
 @lru_cache(maxsize=4096)
