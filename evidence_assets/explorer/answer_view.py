@@ -27,6 +27,7 @@ from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reasoning.questions import option_labels
 from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION, STATED_STATUS
+from evidence_assets.text.tokens import asks_for_several
 from evidence_assets.text.words import stems
 
 MAX_ALTERNATIVES = 5
@@ -51,10 +52,8 @@ MIN_DECIMALS = 2
 _LONG_NUMBER = re.compile(r"-?[1-9]\d*\.\d{3,}")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
-_ASKS_FOR_SEVERAL = re.compile(
-    r"(?:who|what|which) (?:are|were)\b|(?:what|which) (?!(?:does|was)\b)\w\w+[^\Wsui]s\b|(?:list|name) (?:all|the)\b",
-    re.IGNORECASE,
-)
+_NO_NUMBER = re.compile(r"whom?\b|what (?:is|was|do|does|did)\b", re.IGNORECASE)
+"""Questions that do not say whether they ask for one thing or several."""
 NO_ANSWER_STATUSES = ("insufficient", "failed")
 
 
@@ -122,12 +121,16 @@ class AnswerView(AnswerRows):
             return f"No answer: {row['error']}"
         if question is None or not question["options"]:
             return self._short_answer()
-        text = self._option_texts.get(row["answer"], row["answer"] or "none")
+        texts = self._option_texts
+        text = texts.get(row["answer"], row["answer"] or "none")
         if self._is_open:
             if row["status"] == "ambiguous":
                 labels = (row["supported_answers"] or ())[: MAX_ALTERNATIVES + 1]
                 return f"{SEVERAL_CELLS}: {'; '.join(option_texts(question).get(label, label) for label in labels)}"
-            return self._round_computed(text) if row["status"] == "answered" else NO_CELL
+            if row["status"] != "answered":
+                return NO_CELL
+            others = [texts.get(label, label) for label in (row["supported_answers"] or ()) if label != row["answer"]]
+            return _format_list([text, *others]) if others else self._round_computed(text)
         text = text if text == row["answer"] else f"{row['answer']}. {text}"
         is_guess = row["answer"] and row["status"] == "insufficient"
         return f"No option has enough support. Guess: {text}" if is_guess else text
@@ -153,9 +156,9 @@ class AnswerView(AnswerRows):
             return f"The text says: “{answer}”{f' ({used.location})' if used else ''}"
         others = _list_others(answer, row["supported_answers"] or ())
         text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
-        if others and _ASKS_FOR_SEVERAL.match((self.question or {}).get("text", "")):
-            more = f"; and {len(others) - MAX_LISTED} more" if len(others) > MAX_LISTED else ""
-            text = "; ".join([answer, *others[:MAX_LISTED]]) + more
+        question = (self.question or {}).get("text", "")
+        if others and (asks_for_several(question) or _NO_NUMBER.match(question)):
+            text = _format_list([answer, *others])
         return f"The evidence does not decide. Closest answer: {text}" if status == "ambiguous" else text
 
     @property
@@ -370,6 +373,12 @@ def option_texts(question: Mapping[str, Any] | None) -> dict[str, str]:
     if question is None:
         return {}
     return dict(zip(option_labels(question["task"], question["options"]), question["options"], strict=True))
+
+
+def _format_list(texts: Sequence[str]) -> str:
+    """A list of answers, with how many more there are."""
+    more = f"; and {len(texts) - 1 - MAX_LISTED} more" if len(texts) - 1 > MAX_LISTED else ""
+    return "; ".join(texts[: 1 + MAX_LISTED]) + more
 
 
 def _list_others(answer: str, supported: Iterable[str]) -> list[str]:

@@ -14,6 +14,10 @@ _TOKEN = re.compile(
     r"|[^\W_]+(?:[-./][^\W_]+)*|['’]s\b|[^\w\s]"
 )
 _YEAR = re.compile(r"1\d{3}s?|20\d{2}s?")
+_ASKS_FOR_SEVERAL = re.compile(
+    r"(?:who|what|which) (?:are|were)\b|(?:what|which) (?!(?:does|was)\b)\w\w+[^\Wsui]s\b|(?:list|name) (?:all|the)\b",
+    re.IGNORECASE,
+)
 LISTS = read_word_lists("answer_words.txt")
 DETERMINERS = LISTS["determiners"]
 PREPOSITIONS = LISTS["prepositions"]
@@ -76,6 +80,15 @@ def split_tokens(text: str) -> list[Word]:
 def is_verb_form(word: Word) -> bool:
     """Whether a word is a past tense or participle by its form."""
     return word.lower in _VERBS or (word.lower.endswith("ed") and not word.is_capital)
+
+
+def asks_for_several(question: str) -> bool:
+    """Whether a question asks for several things by a plural.
+
+    >>> asks_for_several("Which buses go?"), asks_for_several("Who are they?"), asks_for_several("Which bus goes?")
+    (True, True, False)
+    """
+    return _ASKS_FOR_SEVERAL.match(question) is not None
 
 
 def asks_yes_or_no(question: str) -> bool:

@@ -21,7 +21,14 @@ from evidence_assets.cli.ask import SystemChoice, answer_sources
 from evidence_assets.experiment import table_joins
 from evidence_assets.experiment.ad_hoc_questions import with_content_id
 from evidence_assets.experiment.asked_sources import AskedSource, select_tables
-from evidence_assets.experiment.table_joins import JoinCandidate, join_tables, select_join, share_key
+from evidence_assets.experiment.table_joins import (
+    JoinCandidate,
+    can_look_up,
+    counts_once,
+    join_tables,
+    select_join,
+    share_key,
+)
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
@@ -84,6 +91,72 @@ def test_numbers_and_repeated_headers_are_no_keys() -> None:
     assert not share_key(doubled, build_candidate(build_table("sales.csv", ["product", "sales"], *SALES)), "product")
 
 
+HIVES = build_table("hives.csv", ["hive", "site"], ("101", "Mill"), ("102", "Mill"), ("103", "Hill"))
+HARVESTS = build_table(
+    "harvests.csv", ["hive", "month", "kg"], ("101", "June", "12"), ("101", "July", "8"), ("103", "June", "9")
+)
+
+
+@pytest.mark.parametrize(
+    ("header", "values", "expected"),
+    [
+        ("hive", ("101", "103", "104"), True),
+        ("hive", ("101.5", "102", "103"), False),
+        ("hive", ("101", "101", "103"), False),
+        ("hive", ("101", "x", "y"), False),
+        ("rank", ("1", "2", "3"), False),
+        ("year", ("2022", "2023", "2024"), False),
+    ],
+)
+def test_whole_numbers_in_the_first_column_are_keys_if_they_are_no_years_and_no_ranks(
+    header: str, values: tuple[str, ...], expected: bool
+) -> None:
+    first = build_candidate(build_table("a.csv", [header, "mites"], *((value, "1") for value in values)))
+    names = [row[0] for row in HIVES.rows] if header == "hive" else values
+    second = build_candidate(build_table("b.csv", [header, "site"], *((name, "Mill") for name in names)))
+    assert share_key(first, second, header) == expected
+    behind = build_candidate(build_table("c.csv", ["mites", header], *(("1", value) for value in values)))
+    assert not share_key(behind, second, header)
+
+
+def test_rows_with_the_same_key_get_the_columns_of_the_table_that_has_it_once() -> None:
+    many, one = build_candidate(HARVESTS), build_candidate(HIVES)
+    assert can_look_up(many, one, "hive") and not can_look_up(one, many, "hive")
+    table, sources, repeated = join_tables([many, one], "hive")
+    assert table.header == ("hive", "month", "kg", "site") and sources == (HARVESTS, HIVES)
+    assert table.rows == (("101", "June", "12", "Mill"), ("101", "July", "8", "Mill"), ("103", "June", "9", "Hill"))
+    assert repeated == (0, 3)
+    origins = {(o.locator, o.table_id, o.source_locator) for o in table.origins}
+    assert {("r1c3", HIVES.table_id, "r1c1"), ("r2c3", HIVES.table_id, "r1c1")} <= origins
+    assert ("r3c2", HARVESTS.table_id, "r3c2") in origins
+    unknown = build_table("harvests.csv", ["hive", "kg"], ("101", "1"), ("101", "2"), ("107", "3"), ("108", "4"))
+    assert not can_look_up(build_candidate(unknown), one, "hive"), "one of three values"
+
+
+@pytest.mark.parametrize(
+    ("question", "operation", "cells", "expected"),
+    [
+        ("What is the total kg of the hives at Mill?", "total", [(1, 2), (2, 2)], True),
+        ("What is the total size of the hives at Mill?", "total", [(1, 3), (2, 3)], False),
+        ("Which hive has the most kg in June?", "superlative", [(1, 2), (3, 2)], True),
+        ("Which hive has the most kg?", "superlative", [(1, 2), (2, 2), (3, 2)], False),
+        ("What is the site of the harvest with the most kg?", "superlative", [(1, 2), (2, 2), (3, 2)], True),
+        ("How many harvests are from Mill?", "count", [(1, 3), (2, 3)], True),
+        ("How many hives are at Mill?", "count", [(1, 3), (2, 3)], False),
+        ("How many hives at Mill had a harvest?", "count", [(1, 3), (2, 3)], False),
+        ("Which harvests are from Mill?", "count", [(1, 3), (2, 3)], True),
+        ("By how much do they differ?", "difference", [(1, 2), (2, 2)], False),
+    ],
+)
+def test_no_operation_counts_a_repeated_cell(
+    question: str, operation: str, cells: list[tuple[int, int]], expected: bool
+) -> None:
+    join = join_tables([build_candidate(HARVESTS), build_candidate(HIVES)], "hive")
+    assert counts_once(join, operation, cells, question) == expected
+    once = join_tables([build_candidate(HIVES), build_candidate(HIVES)], "hive")
+    assert counts_once(once, operation, cells, question), "each cell of a join by a key is there once"
+
+
 def test_names_that_differ_in_a_sign_are_not_equal() -> None:
     first = build_candidate(
         build_table("a.csv", ["language", "year"], ("C++", "1985"), ("Lisp", "1960"), ("Ada", "1980"))
@@ -141,8 +214,8 @@ def join_by_loops(tables: Sequence[Table]) -> list[dict[tuple[int, int], str]]:
 
 @given(keyed_tables())
 def test_a_join_equals_nested_loops_and_each_cell_leads_to_its_source(tables: list[Table]) -> None:
-    table, sources = join_tables([build_candidate(table) for table in tables], "city")
-    assert sources == tuple(tables)
+    table, sources, repeated = join_tables([build_candidate(table) for table in tables], "city")
+    assert sources == tuple(tables) and not repeated
     columns = [(-1, -1) if j == find_key_column(tables[0]) else (0, j) for j in range(len(tables[0].header))]
     columns += [
         (number, j)
@@ -168,7 +241,14 @@ def test_a_join_equals_nested_loops_and_each_cell_leads_to_its_source(tables: li
 @pytest.mark.parametrize(
     ("names", "headers", "expected"),
     [
-        (("sales_2023.csv", "sales_2024.csv"), ("Sales", "sales"), ("2023: Sales", "2024: Sales")),
+        (("sales_2023.csv", "sales_2024.csv"), ("Sales", "sales"), ("2023: Sales", "2024: sales")),
+        (("villages_1990.csv", "villages_2020.csv"), ("population",) * 2, ("1990: population", "2020: population")),
+        (
+            ("villages_1990.csv", "villages_2020.csv"),
+            ("population", "inhabitants"),
+            ("1990: population", "2020: inhabitants"),
+        ),
+        (("villages_1990.csv", "villages_2020.csv"), ("population", "school"), ("population", "school")),
         (("2023/sales.csv", "2024/sales.csv"), ("sales", "sales"), ("2023: sales", "2024: sales")),
         (("prices.csv", "prices_Lindau.csv"), ("price (EUR)",) * 2, ("prices: price (EUR)", "Lindau: price (EUR)")),
         (("sales_2023.csv", "stock.csv"), ("sales", "shelf"), ("sales", "shelf")),

@@ -208,7 +208,9 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
         ("Who are the children of Marta?", "a; b"),
         ("Which instruments does Marta play?", "a; b"),
         ("List the children of Marta.", "a; b"),
-        ("What does Marta play?", "a (also supported: b)"),
+        ("What does Marta play?", "a; b"),
+        ("Whom does Marta teach?", "a; b"),
+        ("Where does Marta play?", "a (also supported: b)"),
         ("Which bus goes to Lindau?", "a (also supported: b)"),
     ],
 )

@@ -175,6 +175,8 @@ def _read_number(word: Word) -> float:
 
 def _names_measure(word: Word, degree: DegreeWord) -> bool:
     """Whether a word names what is compared: "wide" or "width" for "wider", "takes" for "longer"."""
+    if measures_of_unit(word):
+        return False  # "for 31 years" states no age
     marks = load_adjectives().get(word.lower, (0, ""))[1]
     if marks:
         return frozenset(map(stem, filter(str.islower, marks.split()))) == degree.headers

@@ -20,6 +20,7 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Failure,
 )
+from evidence_assets.text.tokens import asks_for_several
 
 _MIN_PROBABILITY = 1e-6  # of a label, so that its logarithm is finite
 
@@ -29,7 +30,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = f"31-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
+    version = f"32-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
 
     def is_statement(self, text: str) -> bool:
         """Whether a text is a claim to verify instead of a question."""
@@ -84,7 +85,7 @@ class TableSolver:
         best = dict(question.hypotheses)[choice.answer] if choice.answer else ""
         if evidence and questions.is_beyond_cells(view, question.text, question.options, best):
             return replace(choice, supported=(), status="insufficient")
-        return choice
+        return _answer_with_list(choice) if asks_for_several(question.text) else choice
 
 
 def _choose_label(support: dict[str, float]) -> Choice:
@@ -108,6 +109,17 @@ def _choose_option(labels: Sequence[str], support: dict[str, float], *, is_negat
         return Choice(first, (), "insufficient", weights=weights)
     status = "ambiguous" if len(ties) > 1 else "answered"
     return Choice(first, ties, status, weights=weights)
+
+
+def _answer_with_list(choice: Choice) -> Choice:
+    """A choice whose tied options are one answer together; the first has the probability of all."""
+    if choice.status != "ambiguous" or choice.answer is None:
+        return choice
+    lowest = min(choice.weights.values())
+    weights = {label: lowest if label in choice.supported else weight for label, weight in choice.weights.items()}
+    weights[choice.answer] = choice.weights[choice.answer] + log(len(choice.supported))
+    supported = (choice.answer, *(label for label in choice.supported if label != choice.answer))
+    return replace(choice, supported=supported, status="answered", weights=weights)
 
 
 def _cite_evidence(chain: TableChain, view: TableView, ids: dict[CellLocation, str]) -> Chain:
