@@ -16,7 +16,8 @@ from evidence_assets.extractive.tables.questions import (
 from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem, tokenize
 from evidence_assets.reasoning.tables.table import TableView
-from evidence_assets.text.words import split_words
+from evidence_assets.text.tokens import asks_for_several
+from evidence_assets.text.words import TABLE_WORDS, split_words
 
 _QUESTION = re.compile(r"(?:which|what|who|whom|whose|when|where|how)\b", re.IGNORECASE)
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
@@ -52,6 +53,15 @@ def list_options(view: TableView, question: str) -> list[str]:
         return ranked
     of_rows = {number, *(text for i in outcome.rows for text in view.row_texts(i).values())}
     return [number, *(text for text in ranked if text not in of_rows)]
+
+
+def asks_for_list(view: TableView, question: str) -> bool:
+    """Whether a question asks for several cells and the table has all its words: no "queens" to be more than 3."""
+    words = [word for word in tokenize(question) if word not in STOP_WORDS | TABLE_WORDS and not word[0].isdigit()]
+    analysis = analyze_text(view, question, is_question=True)
+    masked = " ".join(analysis.text[degree.start : degree.end] for degree in analysis.degrees)
+    known = view.vocabulary | collect_words(masked)
+    return asks_for_several(question) and all(stem(w) in known or find_related_columns(view, w) for w in words)
 
 
 def _rank_cells(view: TableView, question: str, column: int | None, rows: Sequence[int] = ()) -> list[str]:

@@ -403,10 +403,14 @@ def _find_rows_with_more(analysis: TextAnalysis) -> Outcome:
 def _are_comparable(analysis: TextAnalysis) -> bool:
     """Whether a text names two columns of joined tables with amounts, and measures no other column."""
     columns = analysis.compared_columns
-    unordered = analysis.view.time_columns | analysis.view.mixed_units.keys()
+    view = analysis.view
+    unordered = view.time_columns | view.mixed_units.keys()
     is_comparison = [degree.kind for degree in analysis.degrees] in ([], ["comparative"])
     if len(columns) != 2 or not unordered.isdisjoint(columns) or not is_comparison or analysis.has_phrase("ratio"):
         return False
+    measured = frozenset().union(*(collect_words(view.labels[j]) | view.measures.get(j, frozenset()) for j in columns))
+    if any(degree.headers and degree.headers.isdisjoint(measured) for degree in analysis.degrees):
+        return False  # "Which items are heavier in Lindau than in Bregenz?" asks for no prices
     # "Did the price rise from 2023 to 2024?" measures no sales, if only these have years. "How much" measures nothing.
     amounts = {match.end() for match in pattern("amount_question").finditer(analysis.text)}
     mentions = {j: m for j, m in analysis.numeric_mentions.items() if m.end not in amounts}

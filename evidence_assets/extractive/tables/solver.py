@@ -20,7 +20,6 @@ from evidence_assets.reasoning.tasks import (
     ExplainOption,
     Failure,
 )
-from evidence_assets.text.tokens import asks_for_several
 
 _MIN_PROBABILITY = 1e-6  # of a label, so that its logarithm is finite
 
@@ -85,7 +84,8 @@ class TableSolver:
         best = dict(question.hypotheses)[choice.answer] if choice.answer else ""
         if evidence and questions.is_beyond_cells(view, question.text, question.options, best):
             return replace(choice, supported=(), status="insufficient")
-        return _answer_with_list(choice) if asks_for_several(question.text) else choice
+        is_list = bool(evidence) and open_questions.asks_for_list(view, question.text)
+        return _answer_with_list(choice) if is_list else choice
 
 
 def _choose_label(support: dict[str, float]) -> Choice:
