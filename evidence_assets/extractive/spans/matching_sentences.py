@@ -79,8 +79,8 @@ def _find_lists(focus: QuestionFocus, question: str, texts: Sequence[EvidenceIte
     asked = content_stems(focus.words)
     for line, below in iterate_lines(texts):
         words = split_tokens(line)
-        stated = content_stems([word for word in words if not (word.is_number or word.lower in _INTRODUCING)])
-        if not line.rstrip("*_ ").endswith(":") or stated != asked or not _agrees(question, line):
+        line_stems = content_stems([word for word in words if not (word.is_number or word.lower in _INTRODUCING)])
+        if not line.rstrip("*_ ").endswith(":") or line_stems != asked or not _agrees(question, line):
             continue
         listed = takewhile(lambda row: _LIST_MARK.match(row[0]), rows_below(*below))
         rows = [(_LIST_MARK.sub("", text).strip(), evidence_id) for text, evidence_id in listed]

@@ -28,8 +28,8 @@ TEXTS = (
 
 def compare(question: str, *more: str) -> tuple[str, tuple[str, ...]] | None:
     items = [EvidenceItem(f"e{n}", "sentence", "d", "", text) for n, text in enumerate((*TEXTS, *more))]
-    found = compare_statements(question, split_passages(items))
-    return None if found is None else (found.text, found.evidence_ids)
+    result = compare_statements(question, split_passages(items))
+    return None if result is None else (result.text, result.evidence_ids)
 
 
 @pytest.mark.parametrize(

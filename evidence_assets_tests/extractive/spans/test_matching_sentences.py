@@ -9,8 +9,8 @@ from evidence_assets.reasoning.tasks import EvidenceItem
 
 def answer(question: str, *texts: str) -> tuple[str, tuple[str, ...]] | None:
     items = [EvidenceItem(f"e{n}", "sentence", "d", f"{n * 100}:{n * 100 + 9}", t) for n, t in enumerate(texts)]
-    found = find_matching_answer(question, items, split_passages(items))
-    return None if found is None else (found.text, found.evidence_ids)
+    result = find_matching_answer(question, items, split_passages(items))
+    return None if result is None else (result.text, result.evidence_ids)
 
 
 @pytest.mark.parametrize(
@@ -91,5 +91,5 @@ def test_a_list_whose_items_are_rows_of_their_own_cites_them() -> None:
     items = [
         EvidenceItem(f"e{n}", "sentence", "d", f"{s}:", t) for n, (s, t) in enumerate(zip(starts, rows, strict=True))
     ]
-    found = find_matching_answer("What must visitors bring?", items, split_passages(items))
-    assert found is not None and (found.items, found.evidence_ids) == (("a veil", "gloves"), ("e0", "e1", "e2"))
+    result = find_matching_answer("What must visitors bring?", items, split_passages(items))
+    assert result is not None and (result.items, result.evidence_ids) == (("a veil", "gloves"), ("e0", "e1", "e2"))
