@@ -1,7 +1,7 @@
 """Answers from sentences with all content words of a question and, besides them, only the answer.
 
 "Who locks the gate at dusk?" is answered by "The gate is locked at dusk by the caretaker.", and "What must visitors
-bring?" by the list below "Visitors must bring:". The answer must have the role in the sentence that is asked for: "Tom
+bring?" by the list below "Visitors must bring:". The answer must have the role in the sentence that is question_stems for: "Tom
 was helped by Ann" does not say whom Tom helped.
 """
 
@@ -68,19 +68,19 @@ def content_stems(words: Sequence[Word]) -> list[str]:
 
 def _agrees(question: str, sentence: str) -> bool:
     """Whether a sentence has the polarity and the modal verbs of a question, and no restriction that it lacks."""
-    asked, stated = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
-    limits = (LISTS["restrictions"] | LISTS["hedges"]) - asked
-    modals = [[name for name in _MODALS if words & LISTS[name]] for words in (asked, stated)]
-    return is_denial(question) == is_denial(sentence) and modals[0] == modals[1] and not stated & limits
+    question_words, sentence_words = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
+    limits = (LISTS["restrictions"] | LISTS["hedges"]) - question_words
+    modals = [[name for name in _MODALS if words & LISTS[name]] for words in (question_words, sentence_words)]
+    return is_denial(question) == is_denial(sentence) and modals[0] == modals[1] and not sentence_words & limits
 
 
 def _find_lists(focus: QuestionFocus, question: str, texts: Sequence[EvidenceItem]) -> Iterator[MatchingAnswer]:
     """The items of lists below a line with the words of the question, such as "Visitors must bring:"."""
-    asked = content_stems(focus.words)
+    question_stems = content_stems(focus.words)
     for line, below in iterate_lines(texts):
         words = split_tokens(line)
         line_stems = content_stems([word for word in words if not (word.is_number or word.lower in _INTRODUCING)])
-        if not line.rstrip("*_ ").endswith(":") or line_stems != asked or not _agrees(question, line):
+        if not line.rstrip("*_ ").endswith(":") or line_stems != question_stems or not _agrees(question, line):
             continue
         listed = takewhile(lambda row: _LIST_MARK.match(row[0]), rows_below(*below))
         rows = [(_LIST_MARK.sub("", text).strip(), evidence_id) for text, evidence_id in listed]
@@ -100,12 +100,14 @@ def _find_in_sentences(focus: QuestionFocus, question: str, passages: Sequence[P
 
 def _find_remainder(words: Sequence[Word], focus: QuestionFocus) -> tuple[int, int] | None:
     """The one span of a sentence with all its content words that are not of the question, which it has, too."""
-    asked = content_stems(focus.words)
-    is_asked = [word.stem in asked for word in words]
-    if not {*asked} <= {word.stem for word in words}:
+    question_stems = content_stems(focus.words)
+    is_asked = [word.stem in question_stems for word in words]
+    if not {*question_stems} <= {word.stem for word in words}:
         return None
     colon = next((n for n, word in enumerate(words) if word.text == ":"), len(words))
-    if content_stems([word for word in words[:colon] if not word.is_number]) == asked and colon + 1 < len(words):
+    if content_stems([word for word in words[:colon] if not word.is_number]) == question_stems and colon + 1 < len(
+        words
+    ):
         return colon + 1, len(words) - words[-1].is_mark
     counts = {n for n, word in enumerate(words[:-1]) if word.is_number and is_asked[n + 1]}  # "three tools"
     rest = [n for n, word in enumerate(words) if is_content(word) and not is_asked[n] and n not in counts]
@@ -120,17 +122,17 @@ def _has_role(words: Sequence[Word], first: int, last: int, focus: QuestionFocus
     """Whether a span is in the place of the question word: subject, agent, object, or after a colon."""
     before = next((word.lower for word in reversed(words[:first]) if word.lower not in DETERMINERS), "")
     after = [word for word in words[last:] if not word.is_mark]
-    asked = {word.lower for word in focus.words}
+    question_words = {word.lower for word in focus.words}
     if before == ":":
         return not after
     has_be, is_asked_with_be = (any(word.lower in _BE for word in each) for each in (words, focus.words))
     if before == "by":
-        return (focus.is_subject or "by" in asked) and has_be
+        return (focus.is_subject or "by" in question_words) and has_be
     if focus.is_subject:
         return not before and not has_be and _leads_to_verb(after, focus)
     if before in PREPOSITIONS:
         return before == next((word.lower for word in reversed(focus.words) if not word.is_mark), "")
-    if has_be != is_asked_with_be or "by" in asked:
+    if has_be != is_asked_with_be or "by" in question_words:
         return False
     if not has_be:
         return bool(before) and not content_stems(after) and _is_in_order(words[:first], focus)
@@ -147,5 +149,5 @@ def _leads_to_verb(after: Sequence[Word], focus: QuestionFocus) -> bool:
 
 def _is_in_order(words: Sequence[Word], focus: QuestionFocus) -> bool:
     """Whether words have the content words of a question in its order."""
-    asked = content_stems(focus.words)
-    return [stem for stem in content_stems(words) if stem in asked] == asked
+    question_stems = content_stems(focus.words)
+    return [stem for stem in content_stems(words) if stem in question_stems] == question_stems
