@@ -1,7 +1,7 @@
 """Answers from sentences with all content words of a question and, besides them, only the answer.
 
 "Who locks the gate at dusk?" is answered by "The gate is locked at dusk by the caretaker.", and "What must visitors
-bring?" by the list below "Visitors must bring:". The answer must have the role in the sentence that is question_stems for: "Tom
+bring?" by the list below "Visitors must bring:". The answer must have the role in the sentence that is asked for: "Tom
 was helped by Ann" does not say whom Tom helped.
 """
 
