@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks, declarations_of, user_folders
@@ -139,7 +140,7 @@ def select_tables(
         n for n in shared if 2 * len(shared[n]) >= max(1, len(words)) and _may_answer(tables[n], question, options)
     ]
     candidates = [JoinCandidate(table, _find_known_words(table, question)) for table in tables]
-    selected = [n for n in selected if not _lacks_column(candidates[n], candidates, question)]
+    selected = [n for n in selected if not _lacks_column(candidates[n], candidates)]
     best = sorted(selected, key=lambda n: -len(shared[n]))[:MAX_TABLES]
     sources = [AskedSource(QuestionSource(table=tables[n].table_id), tables[n]) for n in best]
     join = select_join(candidates, inform)
@@ -148,20 +149,13 @@ def select_tables(
     return sources
 
 
-def _lacks_column(candidate: JoinCandidate, others: Sequence[JoinCandidate], question: str) -> bool:
+def _lacks_column(candidate: JoinCandidate, others: Sequence[JoinCandidate]) -> bool:
     """Whether a question names a column that only another table with a common key has.
 
     "How many mites does the hive of the breed Elgon have?" asks for no number of rows with this breed.
     """
-    tables = [
-        other for other in others if other is not candidate and not _find_labels(other, question) <= candidate.words
-    ]
+    tables = [other for other in others if not other.words & _collect_words(other.table, ()) <= candidate.words]
     return any(can_join(candidate, other) for other in tables)
-
-
-def _find_labels(candidate: JoinCandidate, question: str) -> frozenset[str]:
-    """The words of a question that are in the name or header of a table."""
-    return candidate.words & _collect_words(candidate.table, ())
 
 
 def _may_answer_jointly(join: TableJoin, question: str, options: Sequence[str]) -> bool:
@@ -206,18 +200,14 @@ def _has_all_words(table: Table, question: str) -> bool:
 
 def _drop_verb(question: str, known_words: frozenset[str]) -> str:
     """A question without the verb after its subject, if only one word is not known: "… did the keepers catch?"."""
-    words = split_tokens(question)
-    unknown = [
-        n
-        for n, word in enumerate(words)
-        if word.is_content and stem(word.lower) not in known_words | TABLE_WORDS and not word.is_number
-    ]
-    if len(unknown) != 1 or not unknown[0] or not words[unknown[0] - 1].is_content or words[unknown[0]].is_capital:
+    known = known_words | TABLE_WORDS
+    pairs = pairwise(split_tokens(question))
+    unknown = [(a, b) for a, b in pairs if b.is_content and not b.is_number and stem(b.lower) not in known]
+    if len(unknown) != 1:
         return question
-    verb = words[unknown[0]]
-    has_do = any(word.lower in ("do", "does", "did") for word in words[: unknown[0]])
-    before = words[unknown[0] - 1]
-    is_verb = not before.is_number and (has_do or is_verb_form(verb))
+    subject, verb = unknown[0]
+    has_form = is_verb_form(verb) or re.search(r"\b(?:do|does|did)\b", question[: subject.start])
+    is_verb = has_form and subject.is_content and not subject.is_number and not verb.is_capital
     return f"{question[: verb.start]}{question[verb.end :]}" if is_verb else question
 
 

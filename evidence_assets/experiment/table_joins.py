@@ -109,7 +109,8 @@ class JoinCandidate:
         if sum(cell.is_mostly_value for cell in cells) <= MAX_NUMBERS * len(cells):
             return True
         is_rank = normalize(self.table.header[column]) in _RANKS
-        return column == 0 and not is_rank and all(cell.plain.isdecimal() and not cell.is_year for cell in cells)
+        has_ids = all(cell.plain.isdecimal() and not any(value.is_date for value in cell.values) for cell in cells)
+        return column == 0 and not is_rank and has_ids
 
     def find_value(self, header: str, row: int) -> str:
         """The normalized value in a row of the column with this normalized header."""
@@ -181,9 +182,7 @@ def select_join(candidates: Sequence[JoinCandidate], inform: LogFunction) -> Tab
     if not groups:
         return None
     header, best = max(groups, key=lambda group: len(frozenset().union(*(each.words for each in group[1]))))
-    if can_look_up(best[0], best[-1], header):
-        return join_tables(best, header)
-    return join_tables(sorted(best, key=candidates.index), header)
+    return join_tables(sorted(best, key=candidates.index) if header in best[0].keys else best, header)
 
 
 def _collect_groups(
@@ -243,8 +242,7 @@ def counts_once(join: TableJoin, operation: str, cells: Sequence[CellLocation], 
     if not join.repeated:
         return True
     key = join.repeated[0]
-    labels = frozenset().union(*map(collect_words, join.table.header))
-    row_nouns = collect_words(_strip_suffix(table_name(join.sources[0]))) - labels
+    row_nouns = collect_words(_strip_suffix(table_name(join.sources[0]))) - collect_words(" ".join(join.table.header))
     rows = {i for i, _ in cells if i}
     keys = {normalize(join.table.rows[i - 1][key]) for i in rows}
     match operation:
@@ -254,8 +252,7 @@ def counts_once(join: TableJoin, operation: str, cells: Sequence[CellLocation], 
             return len(keys) == len(rows) or bool(row_nouns & collect_words(question))
         case "count":
             counted = pattern("counting").search(question)
-            noun = question[counted.end() :].split()[:1] if counted else []
-            return counted is None or bool(row_nouns & collect_words(" ".join(noun)))
+            return counted is None or bool(row_nouns & collect_words(question[counted.end() + 1 :].partition(" ")[0]))
     return False
 
 
@@ -264,24 +261,31 @@ def join_tables(joined: Sequence[JoinCandidate], header: str) -> TableJoin:
 
     If the key repeats in the first table: its rows, with the columns of the others.
     """
-    first, *others = joined
     columns = _list_columns(joined, header)
-    if header in first.keys:
-        values = list(dict.fromkeys(chain(*(each.keys[header] for each in joined))))
-        rows = [{each: each.keys[header].get(value) for each in joined} for value in values]
-    else:
-        found = ((row, first.find_value(header, row)) for row in first.body)
-        rows = [{first: row, **{each: each.keys[header].get(value) for each in others}} for row, value in found]
+    rows = list(_match_rows(joined, header))
     origins = chain(
         *(_list_origins(source, column, rows, j) for j, each in enumerate(columns) for source, column in each)
     )
     tables = tuple(each.table for each in joined)
     table_id = f"{' + '.join(map(table_name, tables))}@{content_id('join', header, *(t.table_id for t in tables))[:12]}"
-    caption = f"{' and '.join(map(_describe, tables))}, by {tables[0].header[joined[0].headers[header]].strip()}"
+    first = joined[0]
+    caption = f"{' and '.join(map(_describe, tables))}, by {first.table.header[first.headers[header]].strip()}"
     labels = _label_columns([sources[0] for sources in columns])
     texts = tuple(tuple(_find_text(sources, row) for sources in columns) for row in rows)
     repeated = (first.headers[header], *range(first.n_columns, len(columns))) if header not in first.keys else ()
     return TableJoin(Table(ASKED_BENCHMARK, table_id, caption, labels, texts, origins=tuple(origins)), tables, repeated)
+
+
+def _match_rows(joined: Sequence[JoinCandidate], header: str) -> Iterator[JoinedRow]:
+    """The rows of the tables that a joined row is made of, for each value of a key or each row that looks one up."""
+    first, *others = joined
+    if header in first.keys:
+        values = dict.fromkeys(chain(*(each.keys[header] for each in joined)))
+        matches = [(first.keys[header].get(value), value) for value in values]
+    else:
+        matches = [(row, first.find_value(header, row)) for row in first.body]
+    for row, value in matches:
+        yield {first: row, **{each: each.keys[header].get(value) for each in others}}
 
 
 def _list_columns(joined: Sequence[JoinCandidate], header: str) -> list[list[SourceColumn]]:
@@ -324,22 +328,24 @@ def _label_columns(columns: Sequence[SourceColumn]) -> tuple[str, ...]:
     So are headers that ask for the same, such as "price" and "cost".
     """
     headers = [source.table.header[j].strip() if j < len(source.table.header) else "" for source, j in columns]
-    equal: dict[frozenset[str], list[int]] = {}
+    columns_by_name = dict[frozenset[str], list[int]]()
     for position, header in enumerate(headers):
-        equal.setdefault(normalize_header(header), []).append(position)
-    repeated = [
-        positions
-        for name, positions in equal.items()
-        if name and 1 < len(positions) == len({columns[n][0] for n in positions})
-    ]
+        columns_by_name.setdefault(normalize_header(header), []).append(position)
     labels = list(headers)
-    for positions in repeated:
-        names = [_NAME_WORD.findall(_strip_suffix(table_name(columns[n][0].table))) for n in positions]
-        shared = frozenset.intersection(*(frozenset(map(str.casefold, name)) for name in names))
-        for n, name in zip(positions, names, strict=True):
-            own_words = [word for word in name if word.casefold() not in shared] or name
-            labels[n] = f"{' '.join(own_words)}: {headers[n]}"
+    for name, positions in columns_by_name.items():
+        tables = [columns[n][0].table for n in positions]
+        if name and 1 < len(positions) == len({table.table_id for table in tables}):
+            for n, words in zip(positions, _distinguish(tables), strict=True):
+                labels[n] = f"{words}: {headers[n]}"
     return tuple(labels)
+
+
+def _distinguish(tables: Sequence[Table]) -> Iterator[str]:
+    """The words of the name of each file that not all of them have; all words, if there are none."""
+    names = [_NAME_WORD.findall(_strip_suffix(table_name(table))) for table in tables]
+    shared = frozenset.intersection(*(frozenset(map(str.casefold, name)) for name in names))
+    for name in names:
+        yield " ".join([word for word in name if word.casefold() not in shared] or name)
 
 
 def _strip_suffix(name: str) -> str:

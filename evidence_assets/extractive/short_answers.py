@@ -94,14 +94,14 @@ class ExtractiveShortAnswers:
 
     def _answer_by_texts(self, task: ShortTask) -> ShortAnswer:
         question = task.question.text
-        below = find_text_below(question, task.texts)
-        if below is not None:
-            return ShortAnswer(below.text, "answered", (below.text,), below.evidence_ids, THRESHOLDS.yes_no_confidence)
         passages = tuple(split_passages(task.texts))
-        settled = compare_statements(question, passages) or find_matching_answer(question, task.texts, passages)
-        if settled is not None:
-            confidence = THRESHOLDS.yes_no_confidence
-            return ShortAnswer(settled.text, "answered", (settled.text,), settled.evidence_ids, confidence)
+        cited = (
+            find_text_below(question, task.texts)
+            or compare_statements(question, passages)
+            or find_matching_answer(question, task.texts, passages)
+        )
+        if cited is not None:
+            return ShortAnswer(cited.text, "answered", (cited.text,), cited.evidence_ids, THRESHOLDS.yes_no_confidence)
         if asks_yes_or_no(question):
             return _answer_yes_or_no(question, passages)
         if _is_negated(question):

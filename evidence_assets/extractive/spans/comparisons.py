@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from evidence_assets.extractive.spans.matching_sentences import content_stems
+from evidence_assets.extractive.spans.frequent_questions import CitedAnswer
+from evidence_assets.extractive.spans.matching_sentences import agrees, content_stems
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import MEASURES, analyze_question, measures_of_unit
 from evidence_assets.reasoning.tables.cell_text import stem
@@ -24,26 +24,23 @@ from evidence_assets.reasoning.tables.lexicon import (
     pattern,
     related_headers,
 )
-from evidence_assets.text.negation import is_denial
 from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
 
 _ALTERNATIVES = re.compile(r"(?P<frame>[^,:]+)[,:] *(?P<first>[^,:]+?) or (?P<second>[^,:]+?)\W*$")
 _CLAUSE_MARK = re.compile(r"[,;] +(?:and |but |while |whereas )?| (?:and|but|while|whereas) ")
 _YEAR = "year"
 """Header of degree words that compare years."""
+_DATE = "date"
+"""The unit of a year."""
 _NAMED_MEASURES = frozenset(("length", "duration"))
 """Measures whose unit does not say what is measured: 14 metres may be a height or a width."""
 
-
-@dataclass(frozen=True)
-class ComparisonAnswer:
-    """The side that is compared as asked for, or yes or no, and the evidence of both sides."""
-
-    text: str
-    evidence_ids: tuple[str, ...]
+_Amount = tuple[float, str]
+"""A number and its unit, or what it counts."""
 
 
 class _Comparison(NamedTuple):
+    question: str
     degree: DegreeWord
     sides: tuple[str, str]
     shared: frozenset[str]
@@ -52,132 +49,119 @@ class _Comparison(NamedTuple):
     """Stems of the noun that the sides are of: "honey" of "which honey"."""
     counted: str
     """The stem of the noun after "more" or "fewer"; else empty."""
-    is_yes_no: bool
 
 
-class _Value(NamedTuple):
-    amount: float
-    unit: str
-    evidence_id: str
-
-
-def compare_statements(question: str, passages: Sequence[Passage]) -> ComparisonAnswer | None:
+def compare_statements(question: str, passages: Sequence[Passage]) -> CitedAnswer | None:
     """The answer to a comparison of two things; None if the passages do not settle it."""
     comparison = _parse_comparison(question)
-    if comparison is None:
+    if comparison is None or not _can_compare(comparison):
         return None
-    first, second = (_find_value(comparison, n, passages) for n in (0, 1))
+    first = _find_value(comparison, 0, passages)
+    second = _find_value(comparison, 1, passages)
     if first is None or second is None:
         return None
-    factors = [_find_factor(value.unit, (first.unit, second.unit)) for value in (first, second)]
-    difference = first.amount * factors[0] - second.amount * factors[1]
-    degree = comparison.degree
-    direction = -degree.direction if degree.is_age and first.unit == _YEAR else degree.direction
-    if not difference or difference != difference or (first.unit == _YEAR) != (second.unit == _YEAR):
+    difference = _subtract(first[0], second[0])
+    if not difference:
         return None
-    is_first = direction * difference > 0
-    answer = ("yes" if is_first else "no") if comparison.is_yes_no else comparison.sides[not is_first]
-    return ComparisonAnswer(answer, tuple(dict.fromkeys((first.evidence_id, second.evidence_id))))
+    is_reversed = comparison.degree.is_age and first[0][1] == _DATE
+    is_first = ((difference > 0) == (comparison.degree.direction > 0)) != is_reversed
+    answer = ("yes" if is_first else "no") if asks_yes_or_no(question) else comparison.sides[not is_first]
+    return CitedAnswer(answer, tuple(dict.fromkeys((first[1], second[1]))))
 
 
-def _find_factor(unit: str, units: tuple[str, str]) -> float:
-    """What makes amounts of two units comparable; NaN if nothing does."""
+def _subtract(first: _Amount, second: _Amount) -> float:
+    """The difference of two amounts in the same unit; 0 if their units have none in common."""
+    units = (first[1], second[1])
     if stem(units[0]) == stem(units[1]):
-        return 1.0
-    kind: dict[str, float] = next((kind for kind in load_lexicon()["units"] if kind.keys() >= {*units}), {})
-    return kind.get(unit, float("nan"))
+        return first[0] - second[0]
+    factors: dict[str, float] = next((kind for kind in load_lexicon()["units"] if kind.keys() >= {*units}), {})
+    return first[0] * factors.get(units[0], 0) - second[0] * factors.get(units[1], 0)
 
 
 def _parse_comparison(question: str) -> _Comparison | None:
-    is_yes_no = asks_yes_or_no(question)
-    match = None if is_yes_no else _ALTERNATIVES.match(question)
-    frame = question if match is None else match["frame"]
+    """What a question with one degree word compares: "Which is longer, A or B?", "Is A longer than B?"."""
+    match = _ALTERNATIVES.match(question)
+    frame = match["frame"] if match else question
     degree = next(iter(find_degree_words(frame)), None)
-    than = pattern("than_marker").search(frame)
-    if degree is None or len(find_degree_words(frame)) > 1 or (match is None) != (than is not None):
+    if degree is None or len(find_degree_words(frame)) > 1:
         return None
-    if match is not None:
-        focus = analyze_question(frame)
-        optional = frozenset(focus.words[n].stem for n in focus.head)
-        shared = content_stems(split_tokens(f"{frame[: degree.start]} {frame[degree.end :]}"))
-        sides = match["first"].strip(), match["second"].strip()
-    elif is_yes_no and than is not None and degree.end <= than.start():
-        optional = frozenset[str]()
-        shared = content_stems(split_tokens(frame[degree.end : than.start()]))
-        sides = frame[: degree.start].partition(" ")[2].strip(), frame[than.end() :].strip(" ?")
+    before = frame[: degree.start]
+    after, *rivals = pattern("than_marker").split(frame[degree.end :])
+    if match is not None and not rivals:
+        sides = (match["first"].strip(), match["second"].strip())
+    elif asks_yes_or_no(question) and len(rivals) == 1:
+        sides = (before.partition(" ")[2].strip(), rivals[0].strip(" ?"))
+        before = ""
     else:
         return None
-    if degree.kind == "superlative" and not degree.headers & {_YEAR}:
-        return None
-    counted = "" if degree.headers else next(iter(content_stems(split_tokens(frame[degree.end :]))), "")
-    is_measured = degree.headers or counted
-    has_names = all(content_stems(split_tokens(side)) and not re.search(r"\d", side) for side in sides)
-    comparison = _Comparison(degree, sides, frozenset(shared) - optional, optional, counted, is_yes_no)
-    return comparison if is_measured and has_names and len({*map(str.casefold, sides)}) == 2 else None
+    focus = analyze_question(before)
+    optional = frozenset(focus.words[n].stem for n in focus.head)
+    shared = frozenset(content_stems(split_tokens(f"{before} {after}"))) - optional
+    counted = "" if degree.headers else next(iter(content_stems(split_tokens(after))), "")
+    return _Comparison(question, degree, sides, shared, optional, counted)
 
 
-def _find_value(comparison: _Comparison, n: int, passages: Sequence[Passage]) -> _Value | None:
-    """The one value that clauses about a side give; None without one or if they differ."""
-    values = {(value.amount, value.unit): value for value in _list_values(comparison, n, passages)}
-    return next(iter(values.values())) if len(values) == 1 else None
+def _can_compare(comparison: _Comparison) -> bool:
+    """Whether a comparison says what it measures, and has two sides with names."""
+    if comparison.degree.kind == "superlative" and _YEAR not in comparison.degree.headers:
+        return False
+    has_names = all(content_stems(split_tokens(side)) and not re.search(r"\d", side) for side in comparison.sides)
+    is_measured = bool(comparison.degree.headers or comparison.counted)
+    return is_measured and has_names and len({*map(str.casefold, comparison.sides)}) == 2
 
 
-def _list_values(comparison: _Comparison, n: int, passages: Sequence[Passage]) -> Iterator[_Value]:
-    side, other = (frozenset(content_stems(split_tokens(comparison.sides[m]))) for m in (n, 1 - n))
+def _find_value(comparison: _Comparison, n: int, passages: Sequence[Passage]) -> tuple[_Amount, str] | None:
+    """The one value that clauses about a side give, and its evidence; None without one or if they differ."""
+    values = dict[_Amount, str]()
     for passage in passages:
         for clause in _CLAUSE_MARK.split(passage.text):
             words = split_tokens(clause)
-            if not _is_about(words, side, other, comparison) or is_denial(clause):
-                continue
-            values = list(_read_values(words, comparison))
-            if len(values) == 1:
-                yield _Value(*values[0], passage.item.evidence_id)
+            if _is_about(words, n, comparison) and agrees(comparison.question, clause):
+                amounts = list(_read_amounts(words, comparison))
+                values |= {amounts[0]: passage.item.evidence_id} if len(amounts) == 1 else {}
+    return next(iter(values.items())) if len(values) == 1 else None
 
 
-def _is_about(words: Sequence[Word], side: frozenset[str], other: frozenset[str], comparison: _Comparison) -> bool:
-    """Whether a clause begins with a side, has the other words of the question, and is no conjecture."""
+def _is_about(words: Sequence[Word], n: int, comparison: _Comparison) -> bool:
+    """Whether a clause begins with a side and has the other words of the question, but not the other side."""
+    side, other = (frozenset(content_stems(split_tokens(comparison.sides[m]))) for m in (n, 1 - n))
     stems = [word.stem for word in words]
     if not side | comparison.shared <= {*stems} or (other - side and other <= {*stems}):
-        return False
-    if any(word.lower in LISTS["hedges"] | LISTS["restrictions"] for word in words):
         return False
     end = max(stems.index(each) for each in side)
     before = content_stems([word for word in words[: end + 1] if not word.is_number])
     return {*before} <= side | comparison.shared | comparison.optional
 
 
-def _read_values(words: Sequence[Word], comparison: _Comparison) -> Iterator[tuple[float, str]]:
-    """Amounts of a clause that the comparison may measure, with their units."""
-    degree = comparison.degree
-    measures = {name for name in MEASURES if degree.headers & {*map(stem, LISTS[f"{name}_measures"])}}
-    is_named = bool(comparison.shared) or any(_names_measure(word, degree) for word in words)
+def _read_amounts(words: Sequence[Word], comparison: _Comparison) -> Iterator[_Amount]:
+    """Amounts of a clause that the comparison may measure."""
     for n, word in enumerate(words):
-        if not word.is_number or word.is_ordinal:
-            continue
-        units = [each for each in (*words[n + 1 : n + 2], *words[max(0, n - 1) : n]) if measures_of_unit(each)]
-        unit = units[0] if units else None
-        if comparison.counted:
-            if comparison.counted in [each.stem for each in words[n + 1 : n + 3]]:
-                yield _read_number(word), comparison.counted
-        elif word.is_year and unit is None:
-            if degree.headers & {_YEAR} and is_named:
-                yield _read_number(word), _YEAR
-        elif unit is not None:
-            common = measures_of_unit(unit) & measures
-            if common - _NAMED_MEASURES or (common and is_named):
-                yield _read_number(word), unit.lower
+        if word.is_number and not word.is_ordinal:
+            unit = _find_unit(words, n, comparison)
+            values = parse_values(word.text if word.text[0].isdigit() else stem(word.lower))
+            if unit and values:
+                yield values[0].value, unit
 
 
-def _read_number(word: Word) -> float:
-    values = parse_values(word.text if word.text[0].isdigit() else stem(word.lower))
-    return values[0].value if values else float("nan")
+def _find_unit(words: Sequence[Word], n: int, comparison: _Comparison) -> str:
+    """The unit of a number in a clause, or what it counts; empty if the question compares something else."""
+    if comparison.counted:
+        return comparison.counted if comparison.counted in [word.stem for word in words[n + 1 : n + 3]] else ""
+    headers = comparison.degree.headers
+    is_named = bool(comparison.shared) or any(_names_measure(word, headers) for word in words)
+    unit = next(filter(measures_of_unit, (*words[n + 1 : n + 2], *words[max(0, n - 1) : n])), None)
+    if unit is None:
+        return _DATE if words[n].is_year and _YEAR in headers and is_named else ""
+    measures = {name for name in MEASURES if headers & {*map(stem, LISTS[f"{name}_measures"])}}
+    common = measures_of_unit(unit) & measures
+    return unit.lower if common - _NAMED_MEASURES or (common and is_named) else ""
 
 
-def _names_measure(word: Word, degree: DegreeWord) -> bool:
+def _names_measure(word: Word, headers: frozenset[str]) -> bool:
     """Whether a word names what is compared: "wide" or "width" for "wider", "takes" for "longer"."""
     if measures_of_unit(word):
         return False  # "for 31 years" states no age
     marks = load_adjectives().get(word.lower, (0, ""))[1]
     if marks:
-        return frozenset(map(stem, filter(str.islower, marks.split()))) == degree.headers
-    return not degree.headers.isdisjoint((stem(word.lower), *related_headers(word.lower)))
+        return frozenset(map(stem, filter(str.islower, marks.split()))) == headers
+    return not headers.isdisjoint((stem(word.lower), *related_headers(word.lower)))

@@ -22,14 +22,14 @@ MIN_SHARED_WORDS = 2
 
 
 @dataclass(frozen=True)
-class TextBelow:
-    """The text below a question, and the evidence that has both."""
+class CitedAnswer:
+    """An answer, and the evidence that it is of."""
 
     text: str
     evidence_ids: tuple[str, ...]
 
 
-def find_text_below(question: str, items: Sequence[EvidenceItem]) -> TextBelow | None:
+def find_text_below(question: str, items: Sequence[EvidenceItem]) -> CitedAnswer | None:
     """The text below the question, if the question or one with the same content words is a line of the evidence."""
     for line, (lines, rows) in iterate_lines(items):
         match = _QUESTION_LINE.match(line)
@@ -38,7 +38,7 @@ def find_text_below(question: str, items: Sequence[EvidenceItem]) -> TextBelow |
         below = list(rows_below(lines, rows))
         text = _ANSWER_LABEL.sub("", " ".join(" ".join(text for text, _ in below).split()))
         if text:
-            return TextBelow(text, tuple(dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])))
+            return CitedAnswer(text, tuple(dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])))
     return None
 
 

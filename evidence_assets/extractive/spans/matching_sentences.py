@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
-from evidence_assets.extractive.spans.frequent_questions import iterate_lines, rows_below
+from evidence_assets.extractive.spans.frequent_questions import CitedAnswer, iterate_lines, rows_below
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question
 from evidence_assets.reasoning.tasks import EvidenceItem
@@ -32,21 +31,9 @@ _LIST_MARK = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)]|[a-z][.)])[ \t]+(?=\S)")
 _INTRODUCING = frozenset(("following", "these"))
 
 
-@dataclass(frozen=True)
-class MatchingAnswer:
-    """An answer, verbatim or as items of a list, and the evidence that has it."""
-
-    items: tuple[str, ...]
-    evidence_ids: tuple[str, ...]
-
-    @property
-    def text(self) -> str:
-        return "; ".join(self.items)
-
-
 def find_matching_answer(
     question: str, texts: Sequence[EvidenceItem], passages: Sequence[Passage]
-) -> MatchingAnswer | None:
+) -> CitedAnswer | None:
     """The answer that all matching sentences and lists give; None without one or if they differ."""
     focus = analyze_question(question)
     if focus.kind not in KINDS or not focus.is_simple or len(content_stems(focus.words)) < MIN_CONTENT_WORDS:
@@ -66,7 +53,7 @@ def content_stems(words: Sequence[Word]) -> list[str]:
     return list(dict.fromkeys(word.stem for word in words if is_content(word)))
 
 
-def _agrees(question: str, sentence: str) -> bool:
+def agrees(question: str, sentence: str) -> bool:
     """Whether a sentence has the polarity and the modal verbs of a question, and no restriction that it lacks."""
     question_words, sentence_words = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
     limits = (LISTS["restrictions"] | LISTS["hedges"]) - question_words
@@ -74,77 +61,73 @@ def _agrees(question: str, sentence: str) -> bool:
     return is_denial(question) == is_denial(sentence) and modals[0] == modals[1] and not sentence_words & limits
 
 
-def _find_lists(focus: QuestionFocus, question: str, texts: Sequence[EvidenceItem]) -> Iterator[MatchingAnswer]:
+def _introduces(text: str, focus: QuestionFocus) -> bool:
+    """Whether a text before a colon has the words of a question: "The following dogs are admitted", "Two tools are"."""
+    words = [word for word in split_tokens(text) if not (word.is_number or word.lower in _INTRODUCING)]
+    return content_stems(words) == content_stems(focus.words)
+
+
+def _find_lists(focus: QuestionFocus, question: str, texts: Sequence[EvidenceItem]) -> Iterator[CitedAnswer]:
     """The items of lists below a line with the words of the question, such as "Visitors must bring:"."""
-    question_stems = content_stems(focus.words)
     for line, below in iterate_lines(texts):
-        words = split_tokens(line)
-        line_stems = content_stems([word for word in words if not (word.is_number or word.lower in _INTRODUCING)])
-        if not line.rstrip("*_ ").endswith(":") or line_stems != question_stems or not _agrees(question, line):
+        if not (line.rstrip("*_ ").endswith(":") and _introduces(line, focus) and agrees(question, line)):
             continue
         listed = takewhile(lambda row: _LIST_MARK.match(row[0]), rows_below(*below))
         rows = [(_LIST_MARK.sub("", text).strip(), evidence_id) for text, evidence_id in listed]
         if len(rows) > 1:
             ids = dict.fromkeys([below[1][0].evidence_id, *(evidence_id for _, evidence_id in rows)])
-            yield MatchingAnswer(tuple(text for text, _ in rows), tuple(ids))
+            yield CitedAnswer("; ".join(text for text, _ in rows), tuple(ids))
 
 
-def _find_in_sentences(focus: QuestionFocus, question: str, passages: Sequence[Passage]) -> Iterator[MatchingAnswer]:
+def _find_in_sentences(focus: QuestionFocus, question: str, passages: Sequence[Passage]) -> Iterator[CitedAnswer]:
+    """What sentences with all words of the question say after a colon, or besides these words."""
+    question_stems = {*content_stems(focus.words)}
     for passage in passages:
-        words = split_tokens(passage.text)
-        span = _find_remainder(words, focus)
-        if span and _agrees(question, passage.text) and _has_role(words, *span, focus):
-            text = passage.text[words[span[0]].start : words[span[1] - 1].end]
-            yield MatchingAnswer((" ".join(text.split()),), (passage.item.evidence_id,))
+        has_all = question_stems <= {word.stem for word in split_tokens(passage.text)}
+        if not (has_all and agrees(question, passage.text)):
+            continue
+        introduction, _, listed = passage.text.partition(": ")
+        text = listed.rstrip(" .") if _introduces(introduction, focus) else _find_remainder(passage.text, focus)
+        if text:
+            yield CitedAnswer(" ".join(text.split()), (passage.item.evidence_id,))
 
 
-def _find_remainder(words: Sequence[Word], focus: QuestionFocus) -> tuple[int, int] | None:
-    """The one span of a sentence with all its content words that are not of the question, which it has, too."""
-    question_stems = content_stems(focus.words)
-    is_asked = [word.stem in question_stems for word in words]
-    if not {*question_stems} <= {word.stem for word in words}:
-        return None
-    colon = next((n for n, word in enumerate(words) if word.text == ":"), len(words))
-    if content_stems([word for word in words[:colon] if not word.is_number]) == question_stems and colon + 1 < len(
-        words
-    ):
-        return colon + 1, len(words) - words[-1].is_mark
+def _find_remainder(text: str, focus: QuestionFocus) -> str:
+    """The one span of a sentence with all its content words that are not of the question, if it has the role.
+
+    Empty if the question names what the answer is: "What magnitude was the earthquake?" asks for no other quality.
+    """
+    if focus.kind == "named" and focus.wh + 1 in focus.head:
+        return ""
+    words = split_tokens(text)
+    is_asked = [word.stem in content_stems(focus.words) for word in words]
     counts = {n for n, word in enumerate(words[:-1]) if word.is_number and is_asked[n + 1]}  # "three tools"
     rest = [n for n, word in enumerate(words) if is_content(word) and not is_asked[n] and n not in counts]
     if not rest or any(words[n].is_number for n in rest):
-        return None
+        return ""
     span = range(rest[0], rest[-1] + 1)
-    is_one = all(is_content(words[n]) or words[n].lower in _IN_ANSWER for n in span)
-    return (span.start, span.stop) if is_one and not any(is_asked[n] for n in span) else None
+    is_one = all(not is_asked[n] and (is_content(words[n]) or words[n].lower in _IN_ANSWER) for n in span)
+    return text[words[rest[0]].start : words[rest[-1]].end] if is_one and _has_role(words, span, focus) else ""
 
 
-def _has_role(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
-    """Whether a span is in the place of the question word: subject, agent, object, or after a colon."""
-    before = next((word.lower for word in reversed(words[:first]) if word.lower not in DETERMINERS), "")
-    after = [word for word in words[last:] if not word.is_mark]
-    question_words = {word.lower for word in focus.words}
-    if before == ":":
-        return not after
-    has_be, is_asked_with_be = (any(word.lower in _BE for word in each) for each in (words, focus.words))
+def _has_role(words: Sequence[Word], span: range, focus: QuestionFocus) -> bool:
+    """Whether a span is in the place of the question word: subject, agent or object."""
+    before = next((word.lower for word in reversed(words[: span.start]) if word.lower not in DETERMINERS), "")
+    after = [word for word in words[span.stop :] if not word.is_mark]
+    question_words = [word.lower for word in focus.words if not word.is_mark]
+    has_be = not _BE.isdisjoint(word.lower for word in words)
     if before == "by":
         return (focus.is_subject or "by" in question_words) and has_be
     if focus.is_subject:
-        return not before and not has_be and _leads_to_verb(after, focus)
+        return not before and not has_be and _is_in_order(after, focus)
     if before in PREPOSITIONS:
-        return before == next((word.lower for word in reversed(focus.words) if not word.is_mark), "")
-    if has_be != is_asked_with_be or "by" in question_words:
+        return before == question_words[-1]
+    if has_be == _BE.isdisjoint(question_words) or "by" in question_words:
         return False
-    if not has_be:
-        return bool(before) and not content_stems(after) and _is_in_order(words[:first], focus)
-    if before in LISTS["forms_of_be"]:
-        return not content_stems(after) and _is_in_order(words[:first], focus)
-    return not before and bool(after) and after[0].lower in LISTS["forms_of_be"] and _is_in_order(after, focus)
-
-
-def _leads_to_verb(after: Sequence[Word], focus: QuestionFocus) -> bool:
-    """Whether the words after a subject begin with the verb of the question, or with auxiliaries before it."""
-    verb = next((word for word in after if word.lower not in AUXILIARIES), None)
-    return verb is not None and focus.verb is not None and verb.stem == focus.words[focus.content[focus.verb]].stem
+    if before:
+        is_object = (not has_be or before in LISTS["forms_of_be"]) and not content_stems(after)
+        return is_object and _is_in_order(words[: span.start], focus)
+    return bool(after) and after[0].lower in LISTS["forms_of_be"] and _is_in_order(after, focus)
 
 
 def _is_in_order(words: Sequence[Word], focus: QuestionFocus) -> bool:

@@ -115,11 +115,10 @@ def _answer_with_list(choice: Choice) -> Choice:
     """A choice whose tied options are one answer together; the first has the probability of all."""
     if choice.status != "ambiguous" or choice.answer is None:
         return choice
-    lowest = min(choice.weights.values())
-    weights = {label: lowest if label in choice.supported else weight for label, weight in choice.weights.items()}
+    weights = choice.weights | dict.fromkeys(choice.supported, min(choice.weights.values()))
     weights[choice.answer] = choice.weights[choice.answer] + log(len(choice.supported))
-    supported = (choice.answer, *(label for label in choice.supported if label != choice.answer))
-    return replace(choice, supported=supported, status="answered", weights=weights)
+    supported = dict.fromkeys((choice.answer, *choice.supported))
+    return replace(choice, supported=tuple(supported), status="answered", weights=weights)
 
 
 def _cite_evidence(chain: TableChain, view: TableView, ids: dict[CellLocation, str]) -> Chain:

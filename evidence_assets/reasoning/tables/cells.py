@@ -86,11 +86,6 @@ class Cell:
         return bool(self.plain) and self.plain.casefold() not in word_list("no_value")
 
     @property
-    def is_year(self) -> bool:
-        """Whether the cell is a year and no more."""
-        return len(self.values) == 1 and self.plain.isdecimal() and self.values[0].is_date
-
-    @property
     def number(self) -> float | None:
         return None if self.quantity is None else self.quantity.value
 

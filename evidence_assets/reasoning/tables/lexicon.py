@@ -77,11 +77,15 @@ def load_adjectives() -> dict[str, tuple[int, str]]:
     return greater | {word: (-1, marks) for marks, _, adjectives in entries for word in adjectives.split()}
 
 
+def _list_same_columns() -> list[list[str]]:
+    """Words that ask for the same column."""
+    return [group.split() for line in load_lexicon()["same_columns"] for group in line.split("/")]
+
+
 @lru_cache(maxsize=4096)
 def related_headers(word: str) -> tuple[str, ...]:
     """Stems in headers of columns that a word asks for, the closest first: "cost" asks for "price", "long" "length"."""
-    groups = [group.split() for line in load_lexicon()["same_columns"] for group in line.split("/")]
-    same = [name for group in groups if stem(word) in map(stem, group) for name in group]
+    same = [name for group in _list_same_columns() if stem(word) in map(stem, group) for name in group]
     marks = load_adjectives().get(word, (0, ""))[1].split()
     headers = " ".join(names for words, names in load_lexicon()["asks_for"].items() if word in words.split()).split()
     return tuple(dict.fromkeys(stem(name) for name in [*same, *headers, *filter(str.islower, marks)]))
@@ -90,8 +94,7 @@ def related_headers(word: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4096)
 def normalize_header(header: str) -> frozenset[str]:
     """The stems of a header, of words that ask for the same column those of the first one: "price" for "cost"."""
-    groups = [[stem(w) for w in group.split()] for line in load_lexicon()["same_columns"] for group in line.split("/")]
-    first = {name: group[0] for group in groups for name in reversed(group)}
+    first = {stem(name): stem(group[0]) for group in _list_same_columns() for name in group}
     return frozenset(first.get(word, word) for word in collect_words(header))
 
 
