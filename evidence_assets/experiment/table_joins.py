@@ -193,7 +193,7 @@ def _collect_groups(
     if len(group) > 1:
         yield group
     for other in tried:
-        is_spare = _adds_nothing(other, [first]) or _adds_nothing(first, [other])
+        is_spare = first.words <= other.words or other.words <= first.words
         if other is first or is_spare or not can_look_up(first, other, header):
             continue
         if len(first.body) * (first.n_columns + other.n_columns) <= MAX_CELLS:

@@ -19,8 +19,9 @@ from evidence_assets.benchmarks.table_files import read_tables_of
 from evidence_assets.cli import app
 from evidence_assets.cli.ask import SystemChoice, answer_sources
 from evidence_assets.experiment import table_joins
-from evidence_assets.experiment.ad_hoc_questions import with_content_id
+from evidence_assets.experiment.ad_hoc_questions import parse_table, with_content_id
 from evidence_assets.experiment.asked_sources import AskedSource, select_tables
+from evidence_assets.experiment.solvers import TABLE_SOLVER
 from evidence_assets.experiment.table_joins import (
     JoinCandidate,
     can_look_up,
@@ -155,6 +156,14 @@ def test_no_operation_counts_a_repeated_cell(
     assert counts_once(join, operation, cells, question) == expected
     once = join_tables([build_candidate(HIVES), build_candidate(HIVES)], "hive")
     assert counts_once(once, operation, cells, question), "each cell of a join by a key is there once"
+
+
+def test_a_comparison_of_another_measure_has_no_operation_on_joined_columns() -> None:
+    rows = (("Milk", "2"), ("Bread", "5"), ("Eggs", "3"))
+    tables = [build_table(f"prices_{town}.csv", ["item", "price"], *rows) for town in ("Lindau", "Bregenz")]
+    view = parse_table(join_tables([build_candidate(table) for table in tables], "item").table)
+    assert TABLE_SOLVER.find_operation(view, "Which items are cheaper in Lindau than in Bregenz?")[0] == "count"
+    assert TABLE_SOLVER.find_operation(view, "Which items are heavier in Lindau than in Bregenz?") == ("", ())
 
 
 def test_names_that_differ_in_a_sign_are_not_equal() -> None:

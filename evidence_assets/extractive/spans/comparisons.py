@@ -162,6 +162,6 @@ def _names_measure(word: Word, headers: frozenset[str]) -> bool:
     if measures_of_unit(word):
         return False  # "for 31 years" states no age
     marks = load_adjectives().get(word.lower, (0, ""))[1]
-    if marks:
+    if marks:  # "long" may be a height, but "30 metres long" states none
         return frozenset(map(stem, filter(str.islower, marks.split()))) == headers
     return not headers.isdisjoint((stem(word.lower), *related_headers(word.lower)))

@@ -26,7 +26,8 @@ _FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | AUXILIARIES | LISTS["list_joining
 """Words that may differ; stop words such as "give" and "keep" may not."""
 _IN_ANSWER = LISTS["list_joining"] | DETERMINERS | {"of", "from", "&"}
 _BE = LISTS["forms_of_be"] | {"be", "been", "being"}
-_MODALS = ("permissions", "prohibitions", "necessities")
+_MODALS = LISTS["permissions"] | LISTS["prohibitions"] | LISTS["necessities"]
+_LIMITS = LISTS["restrictions"] | LISTS["hedges"]
 _LIST_MARK = re.compile(r"^[ \t]*(?:[-*•]|\d+[.)]|[a-z][.)])[ \t]+(?=\S)")
 _INTRODUCING = frozenset(("following", "these"))
 
@@ -55,10 +56,9 @@ def content_stems(words: Sequence[Word]) -> list[str]:
 
 def agrees(question: str, sentence: str) -> bool:
     """Whether a sentence has the polarity and the modal verbs of a question, and no restriction that it lacks."""
-    question_words, sentence_words = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
-    limits = (LISTS["restrictions"] | LISTS["hedges"]) - question_words
-    modals = [[name for name in _MODALS if words & LISTS[name]] for words in (question_words, sentence_words)]
-    return is_denial(question) == is_denial(sentence) and modals[0] == modals[1] and not sentence_words & limits
+    words, others = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
+    has_limit = not _LIMITS.isdisjoint(others - words) or not _MODALS.isdisjoint(words ^ others)
+    return not has_limit and is_denial(question) == is_denial(sentence)
 
 
 def _introduces(text: str, focus: QuestionFocus) -> bool:

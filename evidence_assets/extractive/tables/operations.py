@@ -408,7 +408,9 @@ def _are_comparable(analysis: TextAnalysis) -> bool:
     is_comparison = [degree.kind for degree in analysis.degrees] in ([], ["comparative"])
     if len(columns) != 2 or not unordered.isdisjoint(columns) or not is_comparison or analysis.has_phrase("ratio"):
         return False
-    measured = frozenset().union(*(collect_words(view.labels[j]) | view.measures.get(j, frozenset()) for j in columns))
+    measured = collect_words(" ".join(view.labels[j] for j in columns)).union(
+        *(view.measures.get(j, ()) for j in columns)
+    )
     if any(degree.headers and degree.headers.isdisjoint(measured) for degree in analysis.degrees):
         return False  # "Which items are heavier in Lindau than in Bregenz?" asks for no prices
     # "Did the price rise from 2023 to 2024?" measures no sales, if only these have years. "How much" measures nothing.

@@ -73,6 +73,12 @@ def test_a_missing_other_or_uncertain_value_is_no_answer(question: str) -> None:
     assert compare(question) is None
 
 
+def test_another_dimension_is_no_answer() -> None:
+    question = "Which is higher, the garden wall or the tower?"
+    assert compare(question, "The garden wall is 30 metres high.", "The tower is 20 metres high.") is not None
+    assert compare(question, "The garden wall is 30 metres long.", "The tower is 20 metres high.") is None
+
+
 def test_values_that_differ_or_are_equal_are_no_answer() -> None:
     question = "Which is longer, the north path or the mill path?"
     assert compare(question, "The mill path is 850 metres long.") == ("the north path", ("e0", "e16"))
