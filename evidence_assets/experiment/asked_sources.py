@@ -200,9 +200,9 @@ def _has_all_words(table: Table, question: str) -> bool:
 
 def _drop_verb(question: str, known_words: frozenset[str]) -> str:
     """A question without the verb after its subject, if only one word is not known: "… did the keepers catch?"."""
-    known = known_words | TABLE_WORDS
+    usual_words = known_words | TABLE_WORDS
     pairs = pairwise(split_tokens(question))
-    unknown = [(a, b) for a, b in pairs if b.is_content and not b.is_number and stem(b.lower) not in known]
+    unknown = [(a, b) for a, b in pairs if b.is_content and not b.is_number and stem(b.lower) not in usual_words]
     if len(unknown) != 1:
         return question
     subject, verb = unknown[0]
