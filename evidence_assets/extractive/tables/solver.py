@@ -115,7 +115,7 @@ def _answer_with_list(choice: Choice) -> Choice:
     """A choice whose tied options are one answer together; the first has the probability of all."""
     if choice.status != "ambiguous" or choice.answer is None:
         return choice
-    weights = choice.weights | dict.fromkeys(choice.supported, min(choice.weights.values()))
+    weights = {**choice.weights, **dict.fromkeys(choice.supported, min(choice.weights.values()))}
     weights[choice.answer] = choice.weights[choice.answer] + log(len(choice.supported))
     supported = dict.fromkeys((choice.answer, *choice.supported))
     return replace(choice, supported=tuple(supported), status="answered", weights=weights)
