@@ -19,8 +19,8 @@ TEMPLATE = Path(__file__).with_name("measured_page.md")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
 LOCAL_TEMPLATE = TEMPLATE.with_name("local_page.md")
 LOCAL_PAGE = PAGE.with_name("with-a-real-model.md")
-GRAPHS_TEMPLATE = TEMPLATE.with_name("graphs_page.md")
-PAGE_OF_TEMPLATE = {TEMPLATE: PAGE, LOCAL_TEMPLATE: LOCAL_PAGE, GRAPHS_TEMPLATE: PAGE.with_name("graphs-at-size.md")}
+SIZE_TEMPLATE = TEMPLATE.with_name("size_page.md")
+PAGE_OF_TEMPLATE = {TEMPLATE: PAGE, LOCAL_TEMPLATE: LOCAL_PAGE, SIZE_TEMPLATE: PAGE.with_name("at-size.md")}
 """The page of each template."""
 MARK = re.compile(r"^<!-- results: ([^|\n]+?)(?: \| ([^\n]+?))? -->$", re.MULTILINE)
 

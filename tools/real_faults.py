@@ -1,16 +1,15 @@
-"""A run on a real model whose server is killed, busy, slow or out of context: the same bytes, and nothing asked twice.
+"""A run on a real model whose server is killed, busy or slow: the same bytes, and nothing asked twice.
 
     python -m tools.real_faults "llama-server --model FILE.gguf --jinja --no-cache-prompt --parallel 1" [--only busy …]
 
-The command is started on 127.0.0.1 with ``--port`` and ``--ctx-size`` added. Without its cache of prompts and with one
-request at a time, a model's probabilities do not depend on what it read before. `evidence run` answers nine questions
-of the small sample, once untouched and once for each fault:
+The command is started on 127.0.0.1 with ``--port`` added. Without its cache of prompts and with one request at a time,
+a model's probabilities do not depend on what it read before. `evidence run` answers nine questions of the small sample,
+once untouched and once for each fault:
 
 - killed server: the server is killed after five replies and started again;
 - killed run: the run is killed after five replies;
 - busy: every third request of the first run is refused with status 503;
-- slow: every fourth reply is held back for five seconds;
-- out of context: in the first run the server's context is shorter than a prompt.
+- slow: every fourth reply is held back for five seconds.
 
 A run that ends with failed rows is run again, as its message says. Then the files of predictions are those of the
 untouched run, byte for byte, and no request had two whole replies. The exit status is 1 where that is not so.
@@ -45,8 +44,6 @@ from tools.check_served import Proxy
 from tools.ports import free_port
 
 REPLIES_BEFORE_KILL = 5
-CONTEXT, TOO_SHORT = 4096, 96
-"""Tokens of the server's context."""
 RUNS = 3
 """Runs until all rows are there."""
 RUN = ("run", "sample_mcqa", "--variants", "bm25")
@@ -58,13 +55,12 @@ class Server:
 
     command: str
     log: Path
-    context: int = CONTEXT
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [*shlex.split(self.command), "--port", str(self.port), "--ctx-size", str(self.context)]
+        command = [*shlex.split(self.command), "--port", str(self.port)]
         with self.log.open("ab") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         deadline = time.monotonic() + 120
@@ -124,7 +120,7 @@ def start_run(world: Path, url: str) -> subprocess.Popen[bytes]:
         )
 
 
-def wait_for_replies(proxy: Proxy, run: subprocess.Popen[bytes]) -> None:
+def wait_for_replies(proxy: FaultyServing, run: subprocess.Popen[bytes]) -> None:
     while proxy.answered.total() < REPLIES_BEFORE_KILL and run.poll() is None:
         time.sleep(0.05)
 
@@ -152,7 +148,6 @@ class Fault:
     during: Callable[[Server, FaultyServing, subprocess.Popen[bytes]], None] = nothing
     refuse_every: int = 0
     hold_every: int = 0
-    context: int = CONTEXT
 
 
 FAULTS = {
@@ -161,7 +156,6 @@ FAULTS = {
     "killed run": Fault(kill_run),
     "busy": Fault(refuse_every=3),
     "slow": Fault(hold_every=4),
-    "out of context": Fault(context=TOO_SHORT),
 }
 
 
@@ -175,8 +169,8 @@ def hash_predictions(lake: Path) -> str:
 
 
 @contextlib.contextmanager
-def started(command: str, log: Path, context: int) -> Iterator[Server]:
-    server = Server(command, log, context)
+def started(command: str, log: Path) -> Iterator[Server]:
+    server = Server(command, log)
     server.start()
     try:
         yield server
@@ -187,7 +181,7 @@ def started(command: str, log: Path, context: int) -> Iterator[Server]:
 def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, int]:
     """The hash of the predictions, and counts of runs, of requests with a whole reply, and of those with several."""
     world.mkdir()
-    with started(command, world / "server.log", fault.context) as server:
+    with started(command, world / "server.log") as server:
         proxy = FaultyServing(
             f"http://127.0.0.1:{server.port}", refuse_every=fault.refuse_every, hold_every=fault.hold_every
         )
@@ -195,12 +189,8 @@ def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, i
             run = start_run(world, url)
             fault.during(server, proxy, run)
             status, runs = run.wait(), 1
-            if fault.context != CONTEXT:
-                server.kill()
-                server.context = CONTEXT
-                server.start()
             proxy.refuse_every = 0
-            while (status or (runs == 1 and fault.context != CONTEXT)) and runs < RUNS:
+            while status and runs < RUNS:
                 status, runs = start_run(world, url).wait(), runs + 1
     if status:
         raise SystemExit(f"the run still fails:\n{(world / 'run.log').read_text()[-2000:]}")
