@@ -26,7 +26,7 @@ GC_THRESHOLD = 100_000
 COMMANDS = {
     "init": ("project", "Create a project with a small corpus and a benchmark."),
     "demo": ("materialize", "Materialize all assets and show example answers."),
-    "run": ("materialize", "Materialize everything that one benchmark's scores need."),
+    "run": ("materialize", "Materialize everything that one benchmark's scores need, or one graph."),
     "ask": ("ask", "Answer a question from documents, tables and a graph."),
     "explore": ("queries", "Browse answers, evidence and sources, and ask, in a web browser."),
     "add": ("experiments", "Add your own data to the lake."),

@@ -140,10 +140,11 @@ def select_tables(
         n for n in shared if 2 * len(shared[n]) >= max(1, len(words)) and _may_answer(tables[n], question, options)
     ]
     candidates = [JoinCandidate(table, _find_known_words(table, question)) for table in tables]
-    selected = [n for n in selected if not _lacks_column(candidates[n], candidates)]
+    join = select_join(candidates, inform)
+    if join is not None:
+        selected = [n for n in selected if not _lacks_column(candidates[n], candidates)]
     best = sorted(selected, key=lambda n: -len(shared[n]))[:MAX_TABLES]
     sources = [AskedSource(QuestionSource(table=tables[n].table_id), tables[n]) for n in best]
-    join = select_join(candidates, inform)
     if join is not None and _may_answer_jointly(join, question, options):
         sources.insert(0, AskedSource(QuestionSource(table=join.table.table_id), join.table, join.sources))
     return sources
