@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evidence_assets.assets.corpus import Corpus
-from evidence_assets.benchmarks.declared_benchmarks import Benchmark
+from evidence_assets.assets.benchmark import COMPONENTS
 from evidence_assets.benchmarks.user_benchmark import read_questions
 from evidence_assets.profiles import load
 from evidence_assets.systems.kbloom.seeds import read_seed_folder
@@ -93,10 +92,11 @@ def test_python_snippets_run(page: str, text: str, made_world: World) -> None:
 
 @pytest.mark.parametrize(("page", "text"), all_blocks("yaml"))
 def test_yaml_snippets_are_valid(page: str, text: str, tmp_path: Path) -> None:
-    fields = yaml.safe_load(text)
+    documents = list(yaml.safe_load_all(text))
+    fields = documents[0]
     if "type" in fields:
-        component = {"Corpus": Corpus, "Benchmark": Benchmark}[fields["type"].rsplit(".", 1)[1]]
-        component.model_validate(fields["attributes"])
+        for document in documents:
+            COMPONENTS[document["type"].rsplit(".", 1)[1]].model_validate(document["attributes"])
     elif "pairs" in fields:
         (tmp_path / f"{fields['id']}.yaml").write_text(text)
         assert [relation.id for relation in read_seed_folder(tmp_path).relations] == [fields["id"]]
