@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -219,43 +219,30 @@ def judged_statements() -> Iterator[str]:
         yield f"{head} {relation.replace('_', ' ')} {tail}"
 
 
+BUILDERS: dict[str, Callable[[], Iterable[Any]]] = {
+    "explain": lambda: alternate(text_explanations(), table_explanations()),
+    "published_chain": text_explanations,
+    "published_case": table_explanations,
+    "choose": lambda: alternate(text_choices(with_chains=False), table_choices()),
+    "choose_letter": lambda: alternate(closed_choices(), text_choices(with_chains=False)),
+    "published_choice": lambda: text_choices(with_chains=True),
+    "published_answer": lambda: text_choices(with_chains=False),
+    "published_question": closed_choices,
+    "published_verdict": table_choices,
+    "published_verdict_several": table_choices,
+    "short_answer": short_tasks,
+    "written": written_tasks,
+    "check_written": drafts,
+    "recall_names": name_tasks,
+    "recall_triples": triple_tasks,
+    "grade": node_cards,
+    "triplets": searches,
+    "judge": judged_statements,
+    "reword": statements,
+}
+"""The inputs of each prompted task."""
+
+
 def build_tasks(name: str) -> list[Any]:
-    """Thirty tasks of a prompted task."""
-    match name:
-        case "explain":
-            return alternate(text_explanations(), table_explanations())
-        case "published_chain":
-            return list(text_explanations())
-        case "published_case":
-            return list(table_explanations())
-        case "choose":
-            return alternate(text_choices(with_chains=False), table_choices())
-        case "choose_letter":
-            return alternate(closed_choices(), text_choices(with_chains=False))
-        case "published_choice":
-            return list(text_choices(with_chains=True))
-        case "published_answer":
-            return list(text_choices(with_chains=False))
-        case "published_question":
-            return list(closed_choices())
-        case "published_verdict" | "published_verdict_several":
-            return list(table_choices())
-        case "short_answer":
-            return short_tasks()
-        case "written":
-            return list(written_tasks())
-        case "check_written":
-            return list(drafts())
-        case "recall_names":
-            return list(name_tasks())
-        case "recall_triples":
-            return list(triple_tasks())
-        case "grade":
-            return list(node_cards())
-        case "triplets":
-            return list(searches())
-        case "judge":
-            return list(judged_statements())
-        case "reword":
-            return statements()
-    raise KeyError(name)
+    """Thirty inputs of a prompted task."""
+    return list(BUILDERS[name]())

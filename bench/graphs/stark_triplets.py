@@ -18,6 +18,7 @@ import polars as pl
 from bench.dev_data import dev_data
 from bench.measuring import make_parser
 from bench.result_files import print_table, write_results
+from evidence_assets.benchmarks.official.stark import MAG_TYPES
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.models.completions import CompletionCache
@@ -38,9 +39,7 @@ SCHEMAS = {
             *("side effect", "interacts with", "linked to", "expression present", "expression absent"),
         ),
     ),
-    "mag": Schema(
-        ("author", "institution", "field_of_study", "paper"), ("affiliated_with", "cites", "has_topic", "writes")
-    ),
+    "mag": Schema(MAG_TYPES["node_type_dict"], MAG_TYPES["edge_type_dict"]),
     "amazon": Schema(
         ("product", "brand", "category", "color"), ("also_buy", "also_view", "has_brand", "has_category", "has_color")
     ),

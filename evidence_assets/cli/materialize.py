@@ -65,7 +65,8 @@ def run(
         from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
 
         if name in list_joined_harvests() and name not in all_benchmarks():
-            _run_graph(name, [option for option, value in (("--variants", variant_names), ("--plan", plan)) if value])
+            given = {"--variants": variant_names, "--plan": plan, "--evidence-only": not has_answers}
+            _run_graph(name, [option for option, value in given.items() if value])
             return
         declared = find_benchmark(name)
         variants = select_variants(declared, [name for name in variant_names.replace(" ", "").split(",") if name])
@@ -88,7 +89,7 @@ def run(
 def _run_graph(name: str, options: Sequence[str]) -> None:
     """Materialize a graph and the harvests that it joins."""
     if options:
-        raise BadInput(f"{name} is a graph, to which {' and '.join(options)} do not apply")
+        raise BadInput(f"{name} is a graph, without questions: remove {' and '.join(options)}")
     from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.run_selection import select_graph
     from evidence_assets.cli.runner import run_all

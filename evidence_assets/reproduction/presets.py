@@ -18,6 +18,8 @@ from evidence_assets.text.spelling import did_you_mean
 
 PRESETS_VARIABLE = "EVIDENCE_PRESETS"
 ALL_PRESETS = "all"
+EARLIER_NAMES = {"reader": "confidence"}
+"""Names of presets in profiles and settings of earlier releases."""
 ModelSelection = dict[ModelKind, Literal["all"] | tuple[str, ...]]
 """Models by kind: all of the profile, or some names."""
 PRESETS_FILE = Path(__file__).with_name("presets.yaml")
@@ -52,8 +54,8 @@ def presets(file: Path = PRESETS_FILE) -> dict[str, Preset]:
 
 
 def check_preset_names(names: Iterable[str], field: str) -> frozenset[str]:
-    """Return the names as a set; raise BadInput for an unknown name, with the closest preset."""
-    preset_names = frozenset(names)
+    """Return the present names as a set; raise BadInput for an unknown name, with the closest preset."""
+    preset_names = frozenset(EARLIER_NAMES.get(name, name) for name in names)
     for name in sorted(preset_names - presets().keys()):
         suggestion = did_you_mean(name, presets())
         raise BadInput(f"there is no preset {name!r}{suggestion} `evidence presets` lists them", field=field)

@@ -10,10 +10,11 @@ from pathlib import Path
 import dagster as dg
 import networkx as nx
 import pytest
+from typer.testing import CliRunner
 
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.cli import runner
+from evidence_assets.cli import app, runner
 from evidence_assets.cli.run_selection import (
     EVERYTHING,
     RunSelection,
@@ -109,6 +110,12 @@ def test_evidence_alone_is_scored_without_the_assets_of_answers() -> None:
     }
     selection = select_assets(graph, benchmark, variants, has_answers=False)
     assert not selection.has_partition(dg.AssetKey(["scores", "mcqa", "ugat"]), "sample_mcqa")
+
+
+def test_options_of_benchmarks_are_refused_for_a_graph() -> None:
+    for options in (["--evidence-only"], ["--plan"], ["--variants", "bm25"]):
+        result = CliRunner().invoke(app, ["run", "sample", *options])
+        assert result.exit_code == 1 and f"remove {options[0]}" in " ".join(result.output.split())
 
 
 def test_chunks_alone_need_no_graph(other_settings: pytest.MonkeyPatch) -> None:

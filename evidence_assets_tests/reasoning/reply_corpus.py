@@ -10,19 +10,14 @@ complete text counts; a number; names or facts separated by semicolons; sentence
 empty list or no answer. A written answer has its verdict first and the numbers of the cited rows after each sentence.
 """
 
-import importlib
 import json
-import pkgutil
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evidence_assets import systems
 from evidence_assets.lake.errors import UnusableReply
-from evidence_assets.reasoning import published_prompts as _published  # noqa: F401  registers its tasks
-from evidence_assets.reasoning import short_choices as _choices  # noqa: F401  registers its task
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
@@ -31,14 +26,11 @@ from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
 from evidence_assets_tests.reasoning.small_questions import make_question
-from tools.sample_tasks import build_tasks
+from tools.sample_tasks import build_tasks  # and registers all tasks
 
 FOLDER = Path(__file__).parent / "replies"
 REAL_REPLIES = FOLDER.with_name("real_replies")
 LABELS = ("SUPPORTS", "REFUTES", "NOT ENOUGH INFORMATION")
-
-for _module in pkgutil.walk_packages(systems.__path__, "evidence_assets.systems."):
-    importlib.import_module(_module.name)  # registers its tasks
 
 
 def _texts(*texts: str) -> tuple[EvidenceItem, ...]:

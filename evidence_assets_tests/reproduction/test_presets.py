@@ -41,6 +41,8 @@ def test_a_variant_is_loaded_without_presets_or_with_an_enabled_one(monkeypatch:
     assert not is_enabled(("uscrake_main",))
     monkeypatch.setenv(PRESETS_VARIABLE, ALL_PRESETS)
     assert enabled_presets() == set(presets())
+    monkeypatch.setenv(PRESETS_VARIABLE, "reader")
+    assert enabled_presets() == {"confidence"}, "settings of earlier releases stay valid"
 
 
 def variants_in(folder: Path, text: str) -> Path:

@@ -59,7 +59,7 @@ def list_options(view: TableView, question: str) -> list[str]:
 def asks_for_list(view: TableView, question: str) -> bool:
     """Whether a question asks for several cells, without a negation and a number of what the table lacks ("3 queens").
 
-    The tied cells of such questions are the answer in 119 of 125 cases of ``bench/tables/plain``.
+    Then cells that tie are the answer together.
     """
     analysis = analyze_text(view, question, is_question=True)
     units = {number.unit.casefold() for number in analysis.numbers} - {""}
