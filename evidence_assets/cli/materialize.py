@@ -65,8 +65,8 @@ def run(
         from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
 
         if name in list_joined_harvests() and name not in all_benchmarks():
-            given = {"--variants": variant_names, "--plan": plan, "--evidence-only": not has_answers}
-            _run_graph(name, [option for option, value in given.items() if value])
+            values = {"--variants": variant_names, "--plan": plan, "--evidence-only": not has_answers}
+            _run_graph(name, [option for option, value in values.items() if value])
             return
         declared = find_benchmark(name)
         variants = select_variants(declared, [name for name in variant_names.replace(" ", "").split(",") if name])
