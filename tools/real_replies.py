@@ -9,7 +9,9 @@ an input, its replies, of which a second one is that to a repair, and what becam
 - read: inputs whose reply was read, of those repaired: after a second request;
 - failed: inputs without a usable reply;
 - insufficient: read replies that say that the evidence does not suffice, or give nothing;
-- cut: replies that end at the token limit.
+- cut: replies that end at the token limit;
+- verified, misquoted, absent: verdicts of the citations of usable replies, where a task asks for some or, as with
+  published tables, cells that a reply names are cited for it.
 """
 
 from __future__ import annotations
@@ -28,11 +30,16 @@ from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion, Generator, Request
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.profiles.model_source import generator_of
+from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, completion_key
-from evidence_assets.reasoning.tasks import Failure
+from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, ExplainOption, Failure
 from tools.sample_tasks import TASKS, build_tasks
 
-HEADS = ("task", "n", "read", "of those repaired", "failed", "insufficient", "cut", "tokens read, written")
+HEADS = (
+    *("task", "n", "read", "of those repaired", "failed", "insufficient", "cut"),
+    *("verified", "misquoted", "absent", "tokens read, written"),
+)
+VERDICTS = HEADS[7:10]
 
 
 class KeptReplies:
@@ -70,6 +77,23 @@ class Outcome:
     replies: tuple[str, ...]
     failure: str
     is_insufficient: bool
+    verdicts: tuple[str, ...] = ()
+    """Those of the citations of the usable reply."""
+
+
+def citation_verdicts(task: Any, result: Any) -> tuple[str, ...]:
+    """Verdicts of the citations of an explanation, on the evidence that its task shows."""
+    chain = result[1] if isinstance(result, tuple) else result
+    if not isinstance(chain, Chain):
+        return ()
+    match task:
+        case ExplainOption():
+            shown = task.evidence
+        case ChooseAnswer():
+            shown = task.facts
+        case _:
+            return ()
+    return tuple(citation.verdict for citation in check_citations(chain, shown))
 
 
 def is_insufficient(result: Any) -> bool:
@@ -96,7 +120,8 @@ def ask_task(name: str, generator: KeptReplies, inputs: Sequence[Any]) -> tuple[
         [result] = task.ask(model, [each])
         failure = result.reason if isinstance(result, Failure) else ""
         replies = tuple(completion.text for completion in generator.completions.values())
-        outcomes.append(Outcome(number, replies, failure, not failure and is_insufficient(result)))
+        verdicts = () if failure else citation_verdicts(each, result)
+        outcomes.append(Outcome(number, replies, failure, not failure and is_insufficient(result), verdicts))
     return outcomes, usage
 
 
@@ -111,8 +136,10 @@ def count_outcomes(name: str, outcomes: Sequence[Outcome], usage: Counter[str]) 
         sum(outcome.is_insufficient for outcome in outcomes),
         usage["truncated_replies"],
     )
+    verdicts = Counter(verdict for outcome in outcomes for verdict in outcome.verdicts)
+    citations = [str(verdicts[verdict]) if verdicts else "" for verdict in VERDICTS]
     tokens = f"{usage['tokens_in']:,}, {usage['tokens_out']:,}"
-    return (name, *map(str, counts), tokens)
+    return (name, *map(str, counts), *citations, tokens)
 
 
 def main() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
+from evidence_assets.reasoning.tasks import Chain, ChainStep
 from evidence_assets.reasoning.templates import PACKAGED
-from tools.real_replies import KeptReplies, ask_task, count_outcomes
+from tools.real_replies import KeptReplies, ask_task, citation_verdicts, count_outcomes
 from tools.sample_tasks import TASKS, build_tasks
 
 
@@ -50,3 +51,16 @@ def test_replies_are_counted_and_asked_for_once(tmp_path: Path) -> None:
     n_requests = generator.n_requests
     again = ask_task("judge", KeptReplies(generator, tmp_path), inputs)
     assert again == (outcomes, usage) and generator.n_requests == n_requests
+
+
+def test_citations_are_checked_on_what_the_task_shows() -> None:
+    explain = build_tasks("explain")[0]
+    item = explain.evidence[0]
+    steps = (ChainStep("", (item.evidence_id,)), ChainStep("", ("evidence 9",)), ChainStep("", (), ("no such words",)))
+    verdicts = ("verified", "absent", "absent")
+    assert citation_verdicts(explain, Chain("A", steps)) == verdicts
+    choice = build_tasks("published_answer")[0]
+    shown = next(iter(choice.evidence.values()))[0]
+    quoted = Chain("", (ChainStep("", (shown.evidence_id,), ("no such words",)),))
+    assert citation_verdicts(choice, (None, quoted)) == ("misquoted",)
+    assert citation_verdicts("a statement", True) == ()
