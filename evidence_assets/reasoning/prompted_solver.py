@@ -32,7 +32,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
 
-VERSION = "9"
+VERSION = "10"
 """Raise it whenever equal replies may be parsed differently."""
 MAX_STEPS = 40
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")

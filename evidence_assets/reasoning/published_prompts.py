@@ -43,9 +43,12 @@ _MARK = re.compile(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+")
 _NUMBER = r"(?:(?:see|passages?|evidence|E)\s*)*\d{1,3}(?!\w)"
 _NUMBERS = rf"{_NUMBER}(?:\s*(?:[,;&/–-]|and)+\s*{_NUMBER})*"
 _CITED = re.compile(
-    rf"[\[【]{_NUMBERS}[\]】]|\((?=[^)\d]*[a-z]){_NUMBERS}\)|\b(?:passages?|evidence)\s+{_NUMBERS}", re.IGNORECASE
+    rf"[\[【]{_NUMBERS}[\]】]|\((?=[^)\d]*[a-z]){_NUMBERS}\)|\b(?:passages?|evidence)\s+{_NUMBERS}"
+    r"|(?:^|\*\*)E\d{1,3}(?!\w)",
+    re.IGNORECASE,
 )
-"""Numbers of evidence in brackets or after its name: ``[E1, E2]``, ``[1]``, ``(Passage 1)``, ``Passages 1 and 2``."""
+"""Numbers of evidence in brackets or after its name: ``[E1, E2]``, ``[1]``, ``(Passage 1)``, ``Passages 1 and 2``. A
+number with its letter alone counts at the start of a line or in bold: ``**E1**: …``. Elsewhere it may be a name."""
 _RANGE = re.compile(r"(\d+)(?:\s*[–-]\s*\D*(\d+))?")
 _EXPLANATION = re.compile(
     r"^[^\w\n]*explanation\b[^\w\n]*(?::|$)[*_\s]*|\b(?-i:Explanation)[\"'*_]*:[\"'*_\s]*", re.MULTILINE | re.IGNORECASE

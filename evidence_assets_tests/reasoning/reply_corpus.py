@@ -174,11 +174,14 @@ def read_reply(task: str, task_input: Any, text: str, reading: str = "") -> str:
             choice, chain = result
             if choice.answer is None:
                 return str(choice.status)
-            return choice.answer + (_citations(chain) if " cites " in reading else "")
+            return choice.answer + (_citations(chain, task_input.facts) if " cites " in reading else "")
         case "explain":
-            return " | ".join(" ".join(step.cited) or "-" for step in result.steps) or "none"
+            numbers = {item.evidence_id: str(n) for n, item in enumerate(task_input.evidence, 1) if item.kind != "cell"}
+            cited = (" ".join(numbers.get(item, item) for item in step.cited) for step in result.steps)
+            return " | ".join(each or "-" for each in cited) or "none"
         case "published_chain":
-            return (_citations(result).strip() or "kept") if _is_kept(text, result) else "shortened"
+            cited = _citations(result, task_input.evidence).strip()
+            return (cited or "kept") if _is_kept(text, result) else "shortened"
         case "published_case":
             return "kept" if _is_kept(text, result) else "shortened"
         case "grade":
@@ -206,8 +209,10 @@ def _is_kept(text: str, chain: Chain) -> bool:
     return _words(text) == _words("\n".join(step.text for step in chain.steps))
 
 
-def _citations(chain: Chain) -> str:
-    numbers = {int(item.removeprefix("evidence ")) for step in chain.steps for item in step.cited}
+def _citations(chain: Chain, shown: Sequence[EvidenceItem]) -> str:
+    number_by_id = {item.evidence_id: number for number, item in enumerate(shown, 1)}
+    cited = {item for step in chain.steps for item in step.cited}
+    numbers = {number_by_id.get(item) or int(item.removeprefix("evidence ")) for item in cited}
     return f" cites {' '.join(map(str, sorted(numbers)))}" if numbers else ""
 
 

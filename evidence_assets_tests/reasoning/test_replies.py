@@ -72,6 +72,7 @@ PRINTED = [
     ("published_answer", "gout", "Answer: C\nExplanation: So it is [Passages 1 and 2].", "C cites 1 2"),
     ("published_answer", "gout", "Answer: C\nExplanation: So it is (Passage 1).", "C cites 1"),
     ("published_answer", "gout", "Answer: C\nExplanation: So it is [1].", "C cites 1"),
+    ("published_chain", "chain", "1. **E1**: Meat has it.\n- E2: Plants have none, but vitamin E3 …", "cites 1 2"),
     # Prose has no limit of steps.
     ("published_case", "table claim", f"The table reads:\n{ROWS}\nSo it holds.", "kept"),
     ("published_answer", "gout", f"Answer: C\nExplanation: [Passage 1] says:\n{ROWS}", "C cites 1"),
