@@ -17,6 +17,7 @@ from evidence_assets.reasoning.tasks import ChainStep, EvidenceItem
 
 SHORT = 2
 """Texts of at most so many characters, such as ``3``, occur in many sentences by chance."""
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
 
 
 def cite_named_cells(sentence: str, evidence: Sequence[EvidenceItem]) -> ChainStep:
@@ -42,11 +43,14 @@ def cite_named_cells(sentence: str, evidence: Sequence[EvidenceItem]) -> ChainSt
 
 
 def _find_texts(sentence: str, texts: Iterable[str]) -> list[str]:
-    """The texts that a sentence contains, the longest first; a text within a longer one does not count."""
+    """The texts that a sentence contains, the longest first; a text within a longer one does not count.
+
+    "Poland's area" has the text "Poland".
+    """
     found_texts = []
     rest = sentence
     for text in sorted(texts, key=lambda text: (-len(text), text)):
-        if contains_quote(text, rest):
+        if contains_quote(text, rest) or contains_quote(text, _POSSESSIVE.sub(" ", rest)):
             found_texts.append(text)
             rest = re.sub(re.escape(text), " | ", rest, flags=re.IGNORECASE)
     return found_texts

@@ -29,6 +29,8 @@ CELLS = [
         ("manchester united is in the table", ("e11",)),  # and not the club of the second row
         ("The year 2,000 is none of them, nor is 19989.", ()),
         ("The columns are Year and Club.", ()),
+        ("Arsenal's goals were 2.", ("e31", "e33")),
+        ("Arsenal’s side won.", ("e31", "e32")),
     ],
 )
 def test_a_sentence_cites_the_cells_that_it_names(sentence: str, cited: tuple[str, ...]) -> None:
@@ -47,3 +49,8 @@ def test_each_citation_of_any_sentence_is_verified(words: list[str]) -> None:
     citations = check_citations(Chain("A", (step,)), CELLS)
     assert all(citation.verdict == "verified" for citation in citations)
     assert {citation.evidence_id for citation in citations} == set(step.cited)
+
+
+def test_a_cell_with_a_possessive_is_named_by_it() -> None:
+    cell = EvidenceItem("e1", "cell", "t", "r1c0", "Alzheimer's disease")
+    assert cite_named_cells("It lists Alzheimer's disease.", [cell]).cited == ("e1",)
