@@ -1,15 +1,15 @@
 """Whether triples that a language model writes down from a text are right, and help to answer questions in two steps.
 
-    python -m bench.answers.text_triples http://127.0.0.1:8081/v1 [--questions 40] [--write FILE]
+    python -m bench.answers.text_triples http://127.0.0.1:8081/v1 --folder FOLDER [--questions 15] [--write FILE]
 
 For each of the first questions of HotpotQA in two steps, the model gets the sentences of both pages that answer it, one
 at a time under the title of their page, and writes triples. Then it answers the question twice, from the sentences that
 the two pages have, and from those and the triples. That is the best case: nothing has to be found. An answer is right
 if it includes the printed one, or lies in it with at least half of its words.
 
-``text_triples_read.jsonl`` has a person's reading of the first hundred sentences with content: for each triple whether
+``text_triples_read.jsonl`` has a person's reading of the sentences of the first fifteen questions: for each triple whether
 the sentence states it, and how many facts no triple states. Readings are kept under a hash of the triples, so that
-another model's have to be read again: ``--write`` writes them to a file to read.
+another model's have to be read again: ``--write`` writes all to a file to read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ _FACT = object_schema(**{name: {"type": "string"} for name in ("subject", "relat
 SCHEMA = json.dumps(object_schema(triples={"type": "array", "items": _FACT, "maxItems": 4}))
 Triple = tuple[str, str, str]
 READINGS = Path(__file__).with_name("text_triples_read.jsonl")
-READ = 100
 HEADS = ("what", "value", "n")
 
 
@@ -143,9 +142,9 @@ def share(hits: Sequence[bool]) -> str:
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("model")
-    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--questions", type=int, default=15)
     parser.add_argument("--folder", type=Path, required=True, help="a folder that keeps replies between calls")
-    parser.add_argument("--write", type=Path, help="a file to write the first sentences and their triples to")
+    parser.add_argument("--write", type=Path, help="a file to write the sentences and their triples to")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     settings = GeneratorSettings.model_validate(generator_of(options.model))
@@ -156,7 +155,7 @@ def main() -> None:
     if options.write:
         lines = [
             json.dumps({"hash": triples_hash(*each), "sentence": each[0], "triples": each[1]}, ensure_ascii=False)
-            for each in list(triples.items())[:READ]
+            for each in triples.items()
         ]
         options.write.write_text("\n".join(lines) + "\n", encoding="utf-8")
     from_texts = [build_task(row, each, ()) for row, each in zip(rows, sentences, strict=True)]
