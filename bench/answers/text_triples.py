@@ -7,9 +7,9 @@ at a time under the title of their page, and writes triples. Then it answers the
 the two pages have, and from those and the triples. That is the best case: nothing has to be found. An answer is right
 if it includes the printed one, or lies in it with at least half of its words.
 
-``text_triples_read.jsonl`` has a person's reading of the sentences of the first fifteen questions: for each triple whether
-the sentence states it, and how many facts no triple states. Readings are kept under a hash of the triples, so that
-another model's have to be read again: ``--write`` writes all to a file to read.
+``text_triples_read.jsonl`` has a person's reading of the sentences of the first fifteen questions: for each triple
+whether the sentence states it, and how many facts no triple states. Readings are kept under a hash of the triples, so
+that another model's have to be read again: ``--write`` writes all to a file to read.
 """
 
 from __future__ import annotations
