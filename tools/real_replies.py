@@ -88,12 +88,12 @@ def citation_verdicts(task: Any, result: Any) -> tuple[str, ...]:
         return ()
     match task:
         case ExplainOption():
-            shown = task.evidence
+            evidence = task.evidence
         case ChooseAnswer():
-            shown = task.facts
+            evidence = task.facts
         case _:
             return ()
-    return tuple(citation.verdict for citation in check_citations(chain, shown))
+    return tuple(citation.verdict for citation in check_citations(chain, evidence))
 
 
 def is_insufficient(result: Any) -> bool:

@@ -5,7 +5,7 @@
 For each of the first questions of HotpotQA in two steps, the model gets the sentences of both pages that answer it, one
 at a time under the title of their page, and writes triples. Then it answers the question twice, from the sentences that
 the two pages have, and from those and the triples. That is the best case: nothing has to be found. An answer is right
-if it includes the printed one, or lies in it with at least half of its words.
+if it includes the printed one, or is a part of it with at least half of its words.
 
 ``text_triples_read.jsonl`` has a person's reading of the sentences of the first fifteen questions: for each triple
 whether the sentence states it, and how many facts no triple states. Readings are kept under a hash of the triples, so
@@ -61,7 +61,7 @@ class Sentence(NamedTuple):
 class Reading(NamedTuple):
     """A person's reading of the triples of a sentence."""
 
-    stated: list[bool]
+    verdicts: list[bool]
     """For each triple, whether the sentence states it."""
     missed: int
     """Facts of the sentence that no triple states."""
@@ -108,29 +108,30 @@ def is_right(answer: ShortAnswer | object, gold: str) -> bool:
     """Whether an answer includes the printed one, or at least half of its words and nothing else."""
     if not isinstance(answer, ShortAnswer) or answer.answer is None:
         return False
-    given = normalise_answer(answer.answer).split()
-    wanted = normalise_answer(gold).split()
-    if f" {' '.join(wanted)} " in f" {' '.join(given)} ":
+    answer_words = normalise_answer(answer.answer).split()
+    gold_words = normalise_answer(gold).split()
+    if f" {' '.join(gold_words)} " in f" {' '.join(answer_words)} ":
         return True
-    return f" {' '.join(given)} " in f" {' '.join(wanted)} " and 2 * len(given) >= len(wanted)
+    is_part = f" {' '.join(answer_words)} " in f" {' '.join(gold_words)} "
+    return is_part and 2 * len(answer_words) >= len(gold_words)
 
 
 def load_readings() -> dict[str, Reading]:
     """Readings by the hash of a sentence and its triples."""
     lines = READINGS.read_text(encoding="utf-8").splitlines() if READINGS.exists() else []
     rows = map(json.loads, lines)
-    return {row["hash"]: Reading(row["stated"], row["missed"]) for row in rows}
+    return {row["hash"]: Reading(row["verdicts"], row["missed"]) for row in rows}
 
 
 def reading_rows(triples: dict[Sentence, tuple[Triple, ...]]) -> Iterator[tuple[str, str, str]]:
     """Precision and recall of the triples of the sentences that a person has read."""
     readings = load_readings()
     read = [readings[name] for each in triples.items() if (name := triples_hash(*each)) in readings]
-    stated = [verdict for reading in read for verdict in reading.stated]
-    if stated:
-        found = [True] * sum(stated) + [False] * sum(reading.missed for reading in read)
-        yield "triples that their sentence states", share(stated), str(len(stated))
-        yield "facts of the sentences that a triple states", share(found), str(len(found))
+    verdicts = [verdict for reading in read for verdict in reading.verdicts]
+    if verdicts:
+        hits = [True] * sum(verdicts) + [False] * sum(reading.missed for reading in read)
+        yield "triples that their sentence states", share(verdicts), str(len(verdicts))
+        yield "facts of the sentences that a triple states", share(hits), str(len(hits))
         yield "sentences read by a person", "", str(len(read))
 
 

@@ -209,8 +209,8 @@ def _is_kept(text: str, chain: Chain) -> bool:
     return _words(text) == _words("\n".join(step.text for step in chain.steps))
 
 
-def _citations(chain: Chain, shown: Sequence[EvidenceItem]) -> str:
-    number_by_id = {item.evidence_id: number for number, item in enumerate(shown, 1)}
+def _citations(chain: Chain, evidence_items: Sequence[EvidenceItem]) -> str:
+    number_by_id = {item.evidence_id: number for number, item in enumerate(evidence_items, 1)}
     cited = {item for step in chain.steps for item in step.cited}
     numbers = {number_by_id.get(item) or int(item.removeprefix("evidence ")) for item in cited}
     return f" cites {' '.join(map(str, sorted(numbers)))}" if numbers else ""

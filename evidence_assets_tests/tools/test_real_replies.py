@@ -60,7 +60,7 @@ def test_citations_are_checked_on_what_the_task_shows() -> None:
     verdicts = ("verified", "absent", "absent")
     assert citation_verdicts(explain, Chain("A", steps)) == verdicts
     choice = build_tasks("published_answer")[0]
-    shown = next(iter(choice.evidence.values()))[0]
-    quoted = Chain("", (ChainStep("", (shown.evidence_id,), ("no such words",)),))
+    item = next(iter(choice.evidence.values()))[0]
+    quoted = Chain("", (ChainStep("", (item.evidence_id,), ("no such words",)),))
     assert citation_verdicts(choice, (None, quoted)) == ("misquoted",)
     assert citation_verdicts("a statement", True) == ()
