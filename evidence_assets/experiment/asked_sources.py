@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -34,12 +35,13 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize
 from evidence_assets.reasoning.tables.lexicon import find_degree_words, pattern, related_headers
 from evidence_assets.text.tokens import is_verb_form, split_tokens
-from evidence_assets.text.words import TABLE_WORDS
+from evidence_assets.text.words import TABLE_WORDS, split_words
 
 MAX_TABLES = 5
 """Tables that a question is put to: those with the most words of it. Each takes about 0.2 s."""
 _NAME = re.compile(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*|(?<=\bin )(?:1\d|20)\d\d\b")
-"""A word inside a sentence, whose capital letter says that it is a name; or a year."""
+"""A word inside a sentence, whose capital letter or digit says that it is a name; or a year."""
+_DIGIT = re.compile(r"\d")
 _KIND = re.compile(r"\b(?:which|what) ([^\W\d_]\w*)", re.IGNORECASE)
 """The kind of thing that a question asks for."""
 _OPERATIONS = (
@@ -178,10 +180,31 @@ def _may_answer(table: Table, question: str, options: Sequence[str]) -> bool:
         return False
     labels = _collect_words(table, ())
     words = _collect_words(table, table.rows)
-    names = [name for name in _NAME.findall(question) if not name[0].islower() and name != "I"]
+    names = [name for name in _NAME.findall(question) if name != "I" and (not name[0].islower() or _DIGIT.search(name))]
     kinds = [collect_words(kind) & words for kind in _KIND.findall(question)]
     has_words = all(collect_words(name) <= words for name in names) and all(kind <= labels for kind in kinds)
-    return has_words and _has_options(table, question, options)
+    return has_words and not _names_another(table, question) and _has_options(table, question, options)
+
+
+def _names_another(table: Table, question: str) -> bool:
+    """Whether a question names another thing of a kind that only names in the cells have.
+
+    "What is the cuckoo clock worth?" is about none of "turret clock" and "water clock".
+    """
+    known_words = _collect_words(table, table.rows)
+    names = [split_words(cell.casefold()) for row in table.rows for cell in row]
+    kinds = Counter(stem(words[-1]) for words in names if len(words) > 1)
+    alone = {stem(words[0]) for words in names if len(words) == 1} | _collect_words(table, ())
+    degrees = find_degree_words(question)
+    pairs = pairwise(split_tokens(question))
+    return any(
+        kinds[noun.stem] > 1
+        and noun.stem not in alone
+        and word.is_content
+        and not (word.is_number or is_verb_form(word) or stem(word.lower) in known_words)
+        and not any(degree.start <= word.start <= degree.end + 1 for degree in degrees)  # "most valuable"
+        for word, noun in pairs
+    )
 
 
 def _has_all_words(table: Table, question: str) -> bool:

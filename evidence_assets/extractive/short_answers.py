@@ -25,6 +25,7 @@ from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.short_answers import NO_ANSWER, VERSION, ShortAnswer, ShortTask
 from evidence_assets.reasoning.statements import split_statements
 from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
+from evidence_assets.text.definitions import asked_term, defines
 from evidence_assets.text.negation import is_denial
 from evidence_assets.text.tokens import asks_yes_or_no
 
@@ -63,10 +64,11 @@ class ExtractiveShortAnswers:
     nothing about its negation.
 
     With texts alone, the answer is the first of these: the text below the question, if a text has it
-    (:mod:`.spans.frequent_questions`); the result of a comparison (:mod:`.spans.comparisons`); what a sentence has
-    besides the question (:mod:`.spans.matching_sentences`); yes or no (:mod:`.spans.yes_no`); a span of a sentence
+    (:mod:`.spans.frequent_questions`); the sentence that defines the term of the question, as ``stated``
+    (:mod:`evidence_assets.text.definitions`); the result of a comparison (:mod:`.spans.comparisons`); what a sentence
+    has besides the question (:mod:`.spans.matching_sentences`); yes or no (:mod:`.spans.yes_no`); a span of a sentence
     (:mod:`.spans.choice`), with its expected F1 as confidence. Otherwise a statement that answers the question as a
-    whole (:mod:`.spans.statements`) has the status ``stated``.
+    whole (:mod:`.spans.statements`) is ``stated``.
     """
 
     name = "extractive"
@@ -95,11 +97,12 @@ class ExtractiveShortAnswers:
     def _answer_by_texts(self, task: ShortTask) -> ShortAnswer:
         question = task.question.text
         passages = tuple(split_passages(task.texts))
-        cited = (
-            find_text_below(question, task.texts)
-            or compare_statements(question, passages)
-            or find_matching_answer(question, task.texts, passages)
-        )
+        below = find_text_below(question, task.texts)
+        term = asked_term(question)
+        definition = next((passage for passage in passages if defines(passage.text, term)), None)
+        if below is None and definition is not None:
+            return _state(definition, THRESHOLDS.yes_no_confidence)
+        cited = below or compare_statements(question, passages) or find_matching_answer(question, task.texts, passages)
         if cited is not None:
             return ShortAnswer(cited.text, "answered", (cited.text,), cited.evidence_ids, THRESHOLDS.yes_no_confidence)
         if asks_yes_or_no(question):

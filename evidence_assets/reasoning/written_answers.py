@@ -24,11 +24,12 @@ from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolv
 from evidence_assets.reasoning.short_choices import LETTER_TOKENS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
-from evidence_assets.text.negation import is_denial
+from evidence_assets.text.definitions import asked_term
+from evidence_assets.text.negation import OPPOSITES, is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
 from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "2"
+VERSION = "3"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 WRITTEN = Template.load(__package__, "written", "lines question yes_no short")
@@ -255,6 +256,7 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
     cited_words = _row_stems(cited)
     question_words = split_tokens(question)
     names = [w for n, w in enumerate(question_words) if n and w.is_content and (w.is_capital or w.is_number)]
+    names += asked_term(question)
     if any(_stem(word) not in cited_words for word in names):
         return False
     if asks_yes_or_no(question):
@@ -265,9 +267,9 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
 
 
 def _has_opposite(content: Sequence[Word], rows: Sequence[EvidenceItem]) -> bool:
-    """Whether rows have a word of the question with the prefix "un-": "unpaid"."""
+    """Whether rows have the opposite of a word of the question: "unpaid" of "paid", "closed" of "open"."""
     lowers = {word.lower for row in rows for word in split_tokens(row.text)}
-    return any(f"un{word.lower}" in lowers for word in content)
+    return any({f"un{word.lower}", OPPOSITES.get(word.lower)} & lowers for word in content)
 
 
 def _has_kind(question_words: Sequence[str], answer: Sequence[Word]) -> bool:

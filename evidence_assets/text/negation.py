@@ -39,6 +39,11 @@ _DENIED = re.compile(
 )
 
 
+_OPPOSITES = (("open", "closed"), ("included", "excluded"), ("required", "optional"))
+OPPOSITES = {one: other for pair in _OPPOSITES for one, other in (pair, pair[::-1])}
+"""Words of which a statement that says one denies the other."""
+
+
 def is_denial(clause: str) -> bool:
     """Whether a clause is negated; two negations, as in "without it there is no ...", affirm.
 

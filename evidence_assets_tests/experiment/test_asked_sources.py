@@ -31,12 +31,31 @@ BOATS = Table("own", "club.md, table 2@2", "Boats", ("Boat", "Seats"), (("Pike",
         ("Why is rope at that price?", []),
         ("Is an oar more expensive than a rope?", ["prices.csv"]),
         ("Who repaired the jetty that the boat hit?", []),
+        ("What is the price of oar3?", []),
     ],
 )
 def test_a_table_is_asked_if_it_has_the_words_names_and_kind_of_the_question(
     question: str, expected: list[str]
 ) -> None:
     assert [source.name for source in select_tables([PRICES, BOATS], question, [], print)] == expected
+
+
+LOANS = Table(
+    "own", "loans.csv@4", "", ("object", "value"), (("turret clock", "9"), ("water clock", "7"), ("bell", "1"))
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("What is the value of the cuckoo clock?", False),
+        ("What is the value of the turret clock?", True),
+        ("What is the most valuable clock?", True),
+        ("What is the value of the old bell?", True),
+    ],
+)
+def test_a_table_of_things_of_a_kind_is_not_asked_about_another(question: str, is_asked: bool) -> None:
+    assert bool(select_tables([LOANS], question, [], print)) == is_asked
 
 
 def test_of_many_tables_those_with_most_words_are_asked() -> None:

@@ -33,6 +33,7 @@ OTHER_ROWS = (
     EvidenceItem("f4", "sentence", "d", "200:230", "Children are very welcome."),
     EvidenceItem("f6", "sentence", "d", "310:350", "We put forty-two sensors into the ice."),
     EvidenceItem("f7", "sentence", "d", "360:400", "Bus 64 stops here, but it does not run on Sundays."),
+    EvidenceItem("f8", "sentence", "d", "410:450", "The shop is closed on Mondays."),
     EvidenceItem("f5", "sentence", "d", "240:300", "First aid is NOT your job, it is that of the ambulance service."),
 )
 SURE = Decision({"intercept": 5.0}, 0.5)
@@ -102,6 +103,9 @@ def test_what_no_row_carries_is_refused(question: str, reply: str) -> None:
         ("What is allowed?", "The lines give the reason that children are welcome.", "Children are welcome."),
         ("Are children welcome?", "Yes. The lines clearly state that children are.", "Yes. Children are."),
         ("Who is welcome?", "The lines say that Children are welcome.", "Children are welcome."),
+        ("What is whipped cream?", "Whipped cream is served with the cake.", "Whipped cream is served with the cake."),
+        ("What is clotted cream?", "Clotted cream is served with the cake.", None),
+        ("Is the shop open on Mondays?", "Yes. The shop is closed on Mondays.", None),
     ],
 )
 def test_names_of_currencies_are_equal_and_a_denial_counts_for_its_part_of_a_sentence(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evidence_assets.extractive.spans.passages import Passage
-from evidence_assets.text.negation import is_denial
+from evidence_assets.text.negation import OPPOSITES, is_denial
 from evidence_assets.text.sentences import split_clauses
 from evidence_assets.text.tokens import LISTS, Word, split_tokens
 
@@ -34,13 +34,23 @@ class Verdict:
     answer: YesNo | None
     passage: Passage
 
+    @property
+    def inverted(self) -> Verdict:
+        """The verdict on the opposite question."""
+        return Verdict("no" if self.answer == "yes" else "yes", self.passage)
+
 
 def find_verdict(question: str, passages: Sequence[Passage]) -> Verdict | None:
     """The first passage with all content words of the question that settles it, else the first that does not.
 
-    None if there is no such passage or if two say the opposite.
+    None if there is no such passage or if two say the opposite. "The museum is closed on Mondays" settles whether it
+    is open, too.
     """
     verdicts = list(_find_verdicts(question, passages))
+    for word in split_tokens(question):
+        if word.lower in OPPOSITES:
+            opposite = f"{question[: word.start]}{OPPOSITES[word.lower]}{question[word.end :]}"
+            verdicts += [verdict.inverted for verdict in _find_verdicts(opposite, passages) if verdict.answer]
     answers = {verdict.answer for verdict in verdicts if verdict.answer}
     if len(answers) > 1:
         return None

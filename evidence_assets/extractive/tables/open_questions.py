@@ -94,7 +94,8 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             return next((j for j in related if j in view.text_columns), default)
         case "which" | "what":
             nouns = [stem(word) for word in words[1:] if word not in STOP_WORDS]
-            columns = _list_answering_columns(analysis, outcome, words, nouns[:1])
+            head = [] if words[1:2] in (["has"], ["have"], ["had"]) else nouns[:1]  # "which has more wheels"
+            columns = _list_answering_columns(analysis, outcome, words, head)
             named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in nouns])
             if named is not None:
                 return named

@@ -24,6 +24,9 @@ def judge(question: str, *texts: str) -> str | None:
         ("Was the old barn sold?", "The old barn was not sold.", "no"),
         ("Must visitors sign the book?", "Visitors need not sign the book.", "no"),
         ("Must visitors sign the book?", "Visitors must sign the book.", "yes"),
+        ("Is the museum open on Mondays?", "The museum is closed on Mondays.", "no"),
+        ("Is the museum closed on Mondays?", "The museum is open on Mondays.", "no"),
+        ("Is the museum open on Mondays?", "The museum is not closed on Mondays.", "yes"),
     ],
 )
 def test_polarity_decides(question: str, text: str, answer: str) -> None:

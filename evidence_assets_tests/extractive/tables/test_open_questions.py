@@ -94,6 +94,7 @@ YEARS = TableView.of(
         ("By how much did the returns of Nut fall from 2023 to 2024?", "6"),
         ("How many products had more sales in 2024 than in 2023?", "2"),
         ("Which product had fewer returns in 2024 than in 2023?", "Nut"),
+        ("Which had more returns in 2024, Bolt or Nut?", "Bolt"),
         ("Which product with a price over 1 had more sales in 2024 than in 2023?", "Hinge"),
         ("Which product had 30 more sales in 2024 than in 2023?", None),
         ("What is the supplier of the product with the highest price?", None),
