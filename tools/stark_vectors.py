@@ -3,7 +3,8 @@
 FOLDER is what STaRK's emb_download.py writes for a base, such as ``emb/prime/text-embedding-ada-002``: one
 ``query_emb_dict.pt`` and one ``candidate_emb_dict.pt`` below it, dictionaries of vectors by the id of the question or
 node. Each question's nearest nodes by inner product, as in STaRK's own vector search (VSS), become recorded answers of
-the system ``vss``, whose scores are compared with the printed ones. The files are read as tensors, nothing in them is
+the system ``vss``, whose scores are compared with the printed ones. The vectors are copied into the lake's raw folder,
+where the variant ``fourstepfocus_ada_002`` of 4StepFocus reads them. The files are read as tensors, nothing in them is
 run, and the vectors stay on disk: the memory that the search takes is stated first.
 """
 
@@ -25,17 +26,19 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchm
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.cli.console import out, report_errors
 from evidence_assets.graphs.merge import prefixed_node_id
-from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.array_files import ArrayWriter
+from evidence_assets.lake.atomic import replacing_file, replacing_folder
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.retrieval.vector_index import faiss
 from evidence_assets.systems.baselines.recorded_answers import FOLDER
+from evidence_assets.systems.four_step_focus import published_vectors
+from evidence_assets.systems.four_step_focus.published_vectors import MODEL
 from evidence_assets.text.spelling import did_you_mean
 
 if TYPE_CHECKING:
     import torch
 
-MODEL = "text-embedding-ada-002"
 RECORDED_NAME = f"vss@{MODEL}.jsonl"
 QUESTIONS = "query_emb_dict.pt"
 NODES = "candidate_emb_dict.pt"
@@ -101,7 +104,7 @@ def describe_memory(nodes: int, questions: int, dimensions: int) -> str:
     gigabytes = (blocks + questions * dimensions * 4 + (nodes + questions) * BYTES_PER_ENTRY) / 1e9
     return (
         f"{nodes:,} nodes and {questions:,} questions of {dimensions:,} numbers: about {gigabytes:.1f} GB of memory; "
-        f"{nodes * dimensions * 4 / 1e9:.1f} GB of vectors stay on disk"
+        f"{nodes * dimensions * 4 / 1e9:.1f} GB of vectors stay on disk, and are copied"
     )
 
 
@@ -120,9 +123,8 @@ def _find_benchmark(name: str) -> Benchmark:
     return searches[name]
 
 
-def _read_queries(file: Path, source_ids: Sequence[str], benchmark: str) -> FloatArray:
+def _stack_queries(file: Path, queries: Vectors, source_ids: Sequence[str], benchmark: str) -> FloatArray:
     """The vectors of these questions as rows."""
-    queries = read_vectors(file)
     missing = next((name for name in source_ids if not name.isdecimal() or int(name) not in queries), None)
     if missing is not None:
         raise BadInput(f"has no vector of the question {missing} of {benchmark}", file=file)
@@ -145,6 +147,17 @@ def _write_rankings(file: Path, source_ids: Sequence[str], rankings: NDArray[np.
             written.write(json.dumps({"id": source_id, "ranked": ranked}) + "\n")
 
 
+def _copy_vectors(folder: Path, vectors_by_kind: Mapping[str, Vectors]) -> None:
+    """Write the files that `PublishedVectors` opens; memory: a block of vectors."""
+    with replacing_folder(folder) as temporary:
+        for kind, vectors in vectors_by_kind.items():
+            ids = np.array(sorted(vectors), dtype=np.int64)
+            np.save(temporary / f"{kind}_ids.npy", ids)
+            with ArrayWriter(temporary / f"{kind}.npy", np.float32, (next(iter(vectors.values())).numel(),)) as array:
+                for start in range(0, len(ids), NODES_PER_BLOCK):
+                    array.add(stack_vectors(vectors, ids[start : start + NODES_PER_BLOCK].tolist()))
+
+
 @app.command(help=__doc__)
 def main(
     folder: Annotated[Path, typer.Argument(help="Folder with the vectors of one base.")],
@@ -154,13 +167,19 @@ def main(
         declared = _find_benchmark(benchmark)
         lake = LakeResource().open()
         source_ids = [q.source_id for q in read_benchmark_questions(lake, declared) if q.split == declared.split]
-        queries = _read_queries(_find_file(folder, QUESTIONS), source_ids, benchmark)
+        file = _find_file(folder, QUESTIONS)
+        questions = read_vectors(file)
+        queries = _stack_queries(file, questions, source_ids, benchmark)
         nodes = _read_nodes(_find_file(folder, NODES), queries.shape[1])
         out.print(describe_memory(len(nodes), *queries.shape), markup=False, soft_wrap=True)
         target = lake.raw_path(f"{FOLDER}/{benchmark}") / RECORDED_NAME
         _write_rankings(target, source_ids, find_nearest(nodes, queries), declared.graph)
+        copy = lake.raw_path(f"{published_vectors.FOLDER}/{benchmark}") / MODEL
+        _copy_vectors(copy, {"question": questions, "node": nodes})
         out.print(
-            f"{target}\nScore it with: evidence run {benchmark} --variants recorded", markup=False, soft_wrap=True
+            f"{target}\n{copy}\nScore them with: evidence run {benchmark} --variants recorded,fourstepfocus_ada_002",
+            markup=False,
+            soft_wrap=True,
         )
 
 

@@ -22,18 +22,28 @@ from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.reproduction.cells import Cell, CellSource
 from evidence_assets.reproduction.presets import presets
-from evidence_assets.systems.baselines.recorded_answers import FOLDER
+from evidence_assets.systems.baselines import recorded_answers
+from evidence_assets.systems.four_step_focus.published_vectors import FOLDER
+from evidence_assets.systems.four_step_focus.system import PublishedVectorsMethod
 
 
 def runnable_sources(cells: Iterable[Cell]) -> list[CellSource]:
-    """The sources of these cells that can run here: recorded answers need their files, which only users have."""
-    folder = find_lake() / "raw" / FOLDER
+    """The sources of these cells that can run here: some need files that only users have."""
+    raw = find_lake() / "raw"
     distinct = {(source.score_asset, source.benchmark): source for cell in cells for source in cell.sources}
     return [
         source
         for source in distinct.values()
-        if not source.is_recorded or (folder / all_benchmarks()[source.benchmark].base_name).exists()
+        if not (folder := _user_folder(source))
+        or (raw / folder / all_benchmarks()[source.benchmark].base_name).exists()
     ]
+
+
+def _user_folder(source: CellSource) -> str:
+    """Folder below ``raw`` with files of recorded answers or published vectors; empty for what needs neither."""
+    if source.is_recorded:
+        return recorded_answers.FOLDER
+    return FOLDER if source.variant.method == PublishedVectorsMethod.name else ""
 
 
 def table_presets(sources: Iterable[CellSource], table: str) -> list[str]:

@@ -10,7 +10,7 @@ from evidence_assets.assets.planning import measured_times
 from evidence_assets.experiment import solvers
 from evidence_assets.lake.catalogue import connect
 from evidence_assets.models import registry
-from evidence_assets.reproduction.cells import Cell, add_scores, build_cells, find_cell_sources, load_scores
+from evidence_assets.reproduction.cells import Cell, CellSource, add_scores, build_cells, find_cell_sources, load_scores
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE, presets
 from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS
 from evidence_assets.systems.kbloom import harvest_stages, sample_model
@@ -73,7 +73,7 @@ def miniature(
         )
         with small_world(root / "world", lines) as world:
             official_files(world.lake.root / "raw")
-            sources = [c for cell in claimed(cells(), profile, table) for c in cell.sources]
+            sources = [c for cell in claimed(cells(), profile, table) for c in cell.sources if not _needs_vectors(c)]
             recorded_files(world.lake, (c for c in sources if c.variant.method == RECORDED_ANSWERS))
             answered_variants = [(c.variant, c.benchmark) for c in sources if c.variant.family != "knowledge"]
             make(world, variants_by_benchmark(answered_variants))
@@ -81,6 +81,11 @@ def miniature(
             if harvests:
                 make_harvests(world, list(harvests.values()))
             yield profile, table, world
+
+
+def _needs_vectors(source: CellSource) -> bool:
+    """Whether it reads published vectors, which only users have; another variant fills its cells."""
+    return source.variant.method == "published_vectors"
 
 
 def published_harvesting(profile: str, folder: Path, n: int = 12, prompts: int = 2) -> list[str]:

@@ -21,8 +21,8 @@ from evidence_assets_tests.systems.selector_contract import SelectorCase, Select
 
 NEEDS_A_MODEL = ("a2q_tuned", "kg_both", "kg_background")
 """Variants that need a model outside the default asset graph: a tuned classifier or a language model."""
-NEEDS_A_PRESET = ("first_rows",)
-"""Methods that read the evidence of a variant that only a preset loads."""
+NEEDS_A_PRESET = ("first_rows", "published_vectors")
+"""Methods that read what only a preset loads: the evidence of a variant, or a user's files."""
 
 
 FURTHER_VARIANTS = ("table/keep_all", "table/ucret_js", "mcqa/uscrake_graph")

@@ -61,6 +61,9 @@ def test_rankings_of_the_published_vectors_are_recorded_answers(raw: Path, tmp_p
         {"id": "2", "ranked": ["stark_prime:5", "stark_prime:7", "stark_prime:12"]},
         {"id": "0", "ranked": ["stark_prime:12", "stark_prime:7", "stark_prime:5"]},
     ]
+    copied = {file.stem: np.load(file).tolist() for file in raw.glob("vectors/stark_prime_synth/*/*.npy")}
+    assert copied["question_ids"] == [0, 1, 2] and copied["question"][1] == [0, 0]
+    assert copied["node_ids"] == [5, 7, 12] and copied["node"][0] == [0, 1]
 
 
 class Program:

@@ -36,6 +36,7 @@ SourceKind = Literal[
     "token_store",
     "taxonomy",
     "knowledge_base",
+    "nodes_and_edges",
 ]
 
 
@@ -63,6 +64,7 @@ def read_sources(sources: Sequence[SourceKind], benchmark: Benchmark) -> frozens
         "graph_passages": ("knowledge", benchmark.graph),
         "subgraphs": ("knowledge", benchmark.graph),
         "knowledge_base": ("knowledge", benchmark.graph),
+        "nodes_and_edges": ("knowledge", benchmark.graph),
         "joined_graph": ("knowledge", benchmark.joined_graph),
         "taxonomy": ("knowledge", benchmark.taxonomy),
     }
@@ -84,7 +86,7 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
             inputs += [StageInput(f"corpus/{name}/chunks", "every"), StageInput(index_key(name, encoder))]
     if "token_store" in sources:
         inputs += [StageInput(f"corpus/{name}/token_store") for name in corpora]
-    if {"graph", "joined_graph", "knowledge_base"} & set(sources):
+    if {"graph", "joined_graph", "knowledge_base", "nodes_and_edges"} & set(sources):
         inputs += [StageInput(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
     if "graph" in sources or "joined_graph" in sources:
         inputs += [StageInput(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]

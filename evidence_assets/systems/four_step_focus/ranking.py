@@ -26,6 +26,7 @@ from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.tasks import Failure, Omission, ReplyCost
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import MAX_DOCUMENT_CHARACTERS, Grader, NodeCard
+from evidence_assets.systems.four_step_focus.published_vectors import MODEL, PublishedVectors
 from evidence_assets.systems.four_step_focus.question_forms import FormParser
 from evidence_assets.systems.four_step_focus.triplets import ANY_TYPE, PromptedTriplets, Term, Triplet, TripletQuery
 
@@ -139,6 +140,7 @@ class FourStepFocus:
     ``grader``: Step 4; None keeps the order of the vector search.
     ``symmetric``: Edge types that hold in both directions.
     ``answer_types``: Node types of answers; default: all.
+    ``published``: Published vectors, which replace those of the encoder and of the graph.
     """
 
     def __init__(
@@ -150,9 +152,12 @@ class FourStepFocus:
         settings: FocusSettings | None = None,
         symmetric: frozenset[str] = frozenset(),
         answer_types: Collection[str] = (),
+        published: PublishedVectors | None = None,
     ) -> None:
         self._graph = graph
-        self._vectors = graph.vectors.passage_files()
+        self._published = published
+        self._vectors = published or graph.vectors.passage_files()
+        self.vector_model = MODEL if published else f"{encoder.model_id}@{encoder.revision}"
         self._encoder = encoder
         self._reader = reader
         self._grader = grader
@@ -173,6 +178,7 @@ class FourStepFocus:
             grader and grader.version,
             sorted(symmetric),
             sorted(answer_types),
+            *([published.version] if published else []),
         )
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
@@ -184,7 +190,7 @@ class FourStepFocus:
             return []
         texts = [question.text for question in questions]
         queries = self._reader.read_triplets(texts) if self._reader else [(None, None)] * len(questions)
-        vectors = self._encoder.encode_sentences(texts)
+        vectors = self._published.encode(questions) if self._published else self._encoder.encode_sentences(texts)
         drafts = []
         for (query, reply), vector in zip(queries, vectors, strict=True):
             drafts.append(replace(self._find_nodes(query, vector), reply=reply))

@@ -9,19 +9,20 @@ import polars as pl
 from evidence_assets.benchmarks.knowledge_bases import find_knowledge_base
 from evidence_assets.experiment.answers.chains import count_omissions
 from evidence_assets.experiment.answers.predictions import Answer, Answerer, UsedRow, as_used_rows
-from evidence_assets.experiment.evidence.sources import open_benchmark_graph
+from evidence_assets.experiment.evidence.sources import SourceKind, open_benchmark_graph
 from evidence_assets.experiment.evidence_rows import evidence_by_question
 from evidence_assets.experiment.methods import AnsweringMethod, Fallbacks
 from evidence_assets.experiment.solvers import open_profile_model
-from evidence_assets.experiment.stage import StageContext
+from evidence_assets.experiment.stage import StageContext, StageInput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.registry import get_encoder, get_reranker, model_key
+from evidence_assets.models.registry import get_encoder, get_reranker
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.four_step_focus import VERSION
 from evidence_assets.systems.four_step_focus.grading import GRADE, Grader, PromptedGrader, RerankerGrader
+from evidence_assets.systems.four_step_focus.published_vectors import FOLDER, MODEL, PublishedVectors
 from evidence_assets.systems.four_step_focus.question_forms import FormParser, load_sample_forms
 from evidence_assets.systems.four_step_focus.ranking import GRADE_PREFIX, FocusSettings, FourStepFocus, TripletReader
 from evidence_assets.systems.four_step_focus.triplets import TRIPLETS, PromptedTriplets, Schema
@@ -89,7 +90,7 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
     name = "four_step_focus"
     version = VERSION
     settings_class = FocusSettings
-    sources = ("knowledge_base",)
+    sources: Sequence[SourceKind] = ("knowledge_base",)
     prompted_tasks = (TRIPLETS, GRADE)
 
     @property
@@ -119,12 +120,18 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
             settings,
             frozenset(declared.symmetric),
             declared.answers,
+            self.open_published(context, graph),
         )
+
+    def open_published(self, context: StageContext, graph: KnowledgeGraph) -> PublishedVectors | None:
+        """Published vectors of questions and nodes, if the method has some."""
+        return None
 
     def open_answerer(self, context: StageContext, evidence: pl.DataFrame) -> Answerer:
         settings = self.settings
         model = open_profile_model(context)
-        model_id = model_key(get_encoder(context.profile.encoder))
+        system = self.open_selector(context)
+        model_id = system.vector_model
         reasoner: str = "reranker" if settings.rerank else settings.search
         if model is None and settings.triplets:
             reasoner = "form_parser"
@@ -132,4 +139,18 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
         elif model is not None and (settings.triplets or settings.rerank):
             reasoner = "prompted"
             model_id = f"{model.model_id}+{model_id}"
-        return NodeAnswerer(self.open_selector(context), reasoner, model_id, evidence)
+        return NodeAnswerer(system, reasoner, model_id, evidence)
+
+
+class PublishedVectorsMethod(FourStepFocusMethod):
+    """4StepFocus with published vectors; none of them is a constant's, so ``nearest_nodes`` must be 0."""
+
+    name = "published_vectors"
+    sources = ("nodes_and_edges",)
+    extra_inputs = (StageInput(f"raw/{FOLDER}"),)
+
+    def open_published(self, context: StageContext, graph: KnowledgeGraph) -> PublishedVectors:
+        """The vectors of the benchmark's questions and of the nodes of its base."""
+        source_ids = dict(context.read_input("questions").select("question_id", "source_id").iter_rows())
+        folder = context.lake.raw_path(f"{FOLDER}/{context.benchmark.base_name}/{MODEL}")
+        return PublishedVectors(folder, graph, source_ids)
