@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from bench.measuring import in_new_process, make_parser, measured
 from evidence_assets.models.protocols import FloatArray, TokenVectors
-from evidence_assets.models.vectors import unit_rows
+from evidence_assets.models.vectors import Array, unit_rows
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.retrieval import index_building, token_store
 from evidence_assets.retrieval.corpus import IndexedCorpus
@@ -29,13 +29,15 @@ from evidence_assets.systems.uscrake.passages import Passages
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 
-DIMENSIONS, TOKENS, ASKED_TOKENS, AT_ONCE = 384, 410, 24, 4096
+DIMENSIONS, TOKENS, ASKED_TOKENS, WORDS, AT_ONCE = 384, 410, 24, 30_000, 4096
+QUESTION = Question("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
 
 
 class SyntheticEncoder:
     """Random unit vectors for any text, the same for the same text; a text of a chunk is a number."""
 
     model_id, revision, dimensions, max_tokens = "made", "1", DIMENSIONS, 512
+    tokens_of_chunk = TOKENS
 
     def _random(self, text: str) -> np.random.Generator:
         return np.random.default_rng(list(text.encode()))
@@ -44,25 +46,29 @@ class SyntheticEncoder:
         return [len(tokens) for tokens in self.split_tokens(texts)]
 
     def split_tokens(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        lengths = [TOKENS if text.isdecimal() else ASKED_TOKENS for text in texts]
-        token_numbers = (self._random(text).zipf(1.3, n) % 30_000 for text, n in zip(texts, lengths, strict=True))
+        lengths = [self.tokens_of_chunk if text.isdecimal() else ASKED_TOKENS for text in texts]
+        token_numbers = (self._random(text).zipf(1.3, n) % WORDS for text, n in zip(texts, lengths, strict=True))
         return [tuple(f"w{i}" for i in numbers) for numbers in token_numbers]
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
-        return unit_rows(np.stack([self._random(t).normal(size=DIMENSIONS) for t in texts])).astype(np.float32)
+        return unit_rows(np.stack([self._random(t).normal(size=self.dimensions) for t in texts])).astype(np.float32)
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         token_vectors = []
         for text, names in zip(texts, self.split_tokens(texts), strict=True):
             n = len(names)
-            vectors = unit_rows(self._random(text).normal(size=(n, DIMENSIONS))).astype(np.float32)
+            vectors = unit_rows(self._draw(text, names)).astype(np.float32)
             spans = np.zeros((n, 2), np.int32)
             spans[:, 1] = len(text)
             token_vectors.append(TokenVectors(vectors, spans, names))
         return token_vectors
 
+    def _draw(self, text: str, names: Sequence[str]) -> Array:
+        """Vectors of the tokens of a text."""
+        return np.asarray(self._random(text).normal(size=(len(names), self.dimensions)))
 
-def corpus(folder: Path, chunks: int, distinct: int) -> None:
+
+def corpus(folder: Path, chunks: int, distinct: int, dimensions: int = DIMENSIONS) -> None:
     """Write a corpus of so many chunks, with random vectors in a flat index."""
     rng = np.random.default_rng(0)
 
@@ -83,7 +89,7 @@ def corpus(folder: Path, chunks: int, distinct: int) -> None:
             texts.append(pa.RecordBatch.from_pylist(rows, SCHEMA))
         return texts
 
-    vectors = (unit_rows(rng.normal(size=(len(batch), DIMENSIONS))) for batch in batches())
+    vectors = (unit_rows(rng.normal(size=(len(batch), dimensions))) for batch in batches())
     folder.mkdir()
     write_corpus_files(folder, [Shard(batches(), vectors)])
     index_building.write_index(folder, built_from="v", model_id="made")
@@ -97,8 +103,7 @@ def ask(place: Path, cost: str, size: int) -> None:
     passages = Passages(IndexedCorpus(place / "index", "made", "v"), store)
     settings = UscrakeSettings(cost=cost, R=size, k=15)
     selector = UscrakeSelector(settings, passages, encoder, encoder, LateInteraction(encoder))
-    question = Question("q", "b", "mcqa", "Which of these is it?", ("one", "two", "three", "four", "five"))
-    (picks,), used = measured(lambda: list(selector.select([question])))
+    (picks,), used = measured(lambda: list(selector.select([QUESTION])))
     print(
         f"{cost}: R = {size:,}, chunks of {TOKENS} tokens: {used.wall:.1f} s, "
         f"{used.megabytes:,.0f} MB at most, {len(picks)} picks",
