@@ -7,7 +7,7 @@ import re
 from evidence_assets.text.tokens import AUXILIARIES, DETERMINERS, PREPOSITIONS, Word, is_verb_form, split_tokens
 
 MAX_TERM_WORDS = 4
-_ASKED = re.compile(
+_QUESTION = re.compile(
     r"\s*what(?:(?: is| are|['’]s)\s+(?:an? )?(?P<term>[^?]+)|(?: does| do)\s+(?:an? )?(?P<meant>[^?]+?)\s+mean)"
     r"\s*\?*\s*",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ def asked_term(question: str) -> list[Word]:
     >>> [[word.text for word in asked_term(q)] for q in ("What is a milk run?", "What is the price of milk?")]
     [['milk', 'run'], []]
     """
-    match = _ASKED.fullmatch(question)
+    match = _QUESTION.fullmatch(question)
     words = split_tokens(match["term"] or match["meant"]) if match else []
     others = DETERMINERS | PREPOSITIONS | AUXILIARIES
     if len(words) > MAX_TERM_WORDS or any(word.is_mark or word.lower in others for word in words):

@@ -55,6 +55,9 @@ def missing_source_reason(sources: Sequence[SourceKind], benchmark: Benchmark) -
     return f"benchmark {benchmark.name} names no {' and no '.join(w.removeprefix('joined_') for w in required)}"
 
 
+_WITH_EDGES = frozenset(("graph", "joined_graph", "knowledge_base", "nodes_and_edges"))
+
+
 def read_sources(sources: Sequence[SourceKind], benchmark: Benchmark) -> frozenset[str]:
     """Assets of the corpora and graphs that a method with these sources reads for a benchmark: ``corpus/wikipedia``."""
     names: Mapping[SourceKind, tuple[str, str]] = {
@@ -86,7 +89,7 @@ def source_inputs(family: str, sources: Sequence[SourceKind], encoder: str = "")
             inputs += [StageInput(f"corpus/{name}/chunks", "every"), StageInput(index_key(name, encoder))]
     if "token_store" in sources:
         inputs += [StageInput(f"corpus/{name}/token_store") for name in corpora]
-    if {"graph", "joined_graph", "knowledge_base", "nodes_and_edges"} & set(sources):
+    if not _WITH_EDGES.isdisjoint(sources):
         inputs += [StageInput(f"knowledge/{name}/{part}") for name in graphs for part in ("nodes", "edges", "csr")]
     if "graph" in sources or "joined_graph" in sources:
         inputs += [StageInput(key_for_model(f"knowledge/{name}/node_vectors", encoder)) for name in graphs]

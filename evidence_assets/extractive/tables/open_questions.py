@@ -94,8 +94,7 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             return next((j for j in related if j in view.text_columns), default)
         case "which" | "what":
             nouns = [stem(word) for word in words[1:] if word not in STOP_WORDS]
-            head = [] if words[1:2] in (["has"], ["have"], ["had"]) else nouns[:1]  # "which has more wheels"
-            columns = _list_answering_columns(analysis, outcome, words, head)
+            columns = _list_answering_columns(analysis, outcome, words, nouns[:1])
             named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in nouns])
             if named is not None:
                 return named
@@ -129,7 +128,8 @@ def _list_answering_columns(
 ) -> list[int]:
     """Columns that "which" or "what" may ask for: no flags, no dates unless named, and none that the outcome compares.
 
-    "What is the highest price?" asks by its head, the first noun, for what it compares.
+    "What is the highest price?" asks by its head, the first noun, for what it compares, and "Which has more wheels?"
+    does not.
     """
     view = analysis.view
     columns = [j for j in view.columns if j not in view.flag_columns]
@@ -138,6 +138,6 @@ def _list_answering_columns(
     if outcome is None:
         return columns
     compared = {j for _, j in outcome.cells} | {condition.column for condition in analysis.find_conditions()}
-    if outcome.operation != "count":
+    if outcome.operation != "count" and words[1:2] not in (["has"], ["have"], ["had"]):
         compared = {j for j in compared if {*head}.isdisjoint(collect_words(view.labels[j]))}
     return [j for j in columns if j not in compared]
