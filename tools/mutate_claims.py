@@ -100,9 +100,17 @@ def run_tests(copy: Path, tests: list[str]) -> int:
         status = RED + 1
         try:
             pytest = importlib.import_module("pytest")
-            status = int(
-                pytest.main(["-q", "-x", "-m", "", "-p", "no:cacheprovider", *(f"{TESTS}/{test}" for test in tests)])
-            )
+            options = [
+                "-q",
+                "-x",
+                "-m",
+                "",
+                "-p",
+                "no:cacheprovider",
+                "-W",
+                "ignore::pytest.PytestAssertRewriteWarning",
+            ]
+            status = int(pytest.main([*options, *(f"{TESTS}/{test}" for test in tests)]))
         finally:
             os._exit(status)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
