@@ -58,6 +58,15 @@ def test_a_table_of_things_of_a_kind_is_not_asked_about_another(question: str, i
     assert bool(select_tables([LOANS], question, [], print)) == is_asked
 
 
+def test_a_table_is_not_asked_alone_for_a_column_that_a_joinable_one_has() -> None:
+    hives = Table(
+        "own", "hives.csv@5", "", ("hive", "breed"), (("101", "Elgon"), ("102", "Buckfast"), ("103", "Elgon"))
+    )
+    visits = Table("own", "visits.csv@6", "", ("hive", "mites"), (("101", "12"), ("102", "7"), ("103", "9")))
+    selected = select_tables([hives, visits], "How many mites does the hive of the breed Buckfast have?", [], print)
+    assert [source.name for source in selected] == ["hives.csv + visits.csv"], "and no number of hives of this breed"
+
+
 def test_of_many_tables_those_with_most_words_are_asked() -> None:
     others = [Table("own", f"{i}.csv@{i}", "", ("item", "size"), (("oar", "1"), ("bell", "2"))) for i in range(9)]
     selected = select_tables([*others, PRICES], "What is the price of an oar?", [], print)
