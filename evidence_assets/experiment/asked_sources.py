@@ -34,7 +34,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize
 from evidence_assets.reasoning.tables.lexicon import find_degree_words, pattern, related_headers
-from evidence_assets.text.tokens import is_verb_form, split_tokens
+from evidence_assets.text.tokens import Word, is_verb_form, split_tokens
 from evidence_assets.text.words import TABLE_WORDS, split_words
 
 MAX_TABLES = 5
@@ -183,28 +183,29 @@ def _may_answer(table: Table, question: str, options: Sequence[str]) -> bool:
     names = [name for name in _NAME.findall(question) if name != "I" and (not name[0].islower() or _DIGIT.search(name))]
     kinds = [collect_words(kind) & words for kind in _KIND.findall(question)]
     has_words = all(collect_words(name) <= words for name in names) and all(kind <= labels for kind in kinds)
-    return has_words and not _names_another(table, question) and _has_options(table, question, options)
+    return has_words and not _names_another(table, question, words) and _has_options(table, question, options)
 
 
-def _names_another(table: Table, question: str) -> bool:
+def _names_another(table: Table, question: str, known_words: frozenset[str]) -> bool:
     """Whether a question names another thing of a kind that only names in the cells have.
 
     "What is the cuckoo clock worth?" is about none of "turret clock" and "water clock".
     """
-    known_words = _collect_words(table, table.rows)
     names = [split_words(cell.casefold()) for row in table.rows for cell in row]
     kinds = Counter(stem(words[-1]) for words in names if len(words) > 1)
     alone = {stem(words[0]) for words in names if len(words) == 1} | _collect_words(table, ())
+    shared_kinds = {kind for kind, count in kinds.items() if count > 1} - alone
+    return any(noun.stem in shared_kinds for noun in _qualified_nouns(question, known_words))
+
+
+def _qualified_nouns(question: str, known_words: frozenset[str]) -> Iterator[Word]:
+    """The words after one that a table lacks and that is no number, verb or degree ("most valuable")."""
     degrees = find_degree_words(question)
-    pairs = pairwise(split_tokens(question))
-    return any(
-        kinds[noun.stem] > 1
-        and noun.stem not in alone
-        and word.is_content
-        and not (word.is_number or is_verb_form(word) or stem(word.lower) in known_words)
-        and not any(degree.start <= word.start <= degree.end + 1 for degree in degrees)  # "most valuable"
-        for word, noun in pairs
-    )
+    for word, noun in pairwise(split_tokens(question)):
+        is_known = word.is_number or is_verb_form(word) or stem(word.lower) in known_words
+        has_degree = any(degree.start <= word.start <= degree.end + 1 for degree in degrees)
+        if word.is_content and not (is_known or has_degree):
+            yield noun
 
 
 def _has_all_words(table: Table, question: str) -> bool:

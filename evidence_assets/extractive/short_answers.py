@@ -98,9 +98,8 @@ class ExtractiveShortAnswers:
         question = task.question.text
         passages = tuple(split_passages(task.texts))
         below = find_text_below(question, task.texts)
-        term = asked_term(question)
-        definition = next((passage for passage in passages if defines(passage.text, term)), None)
-        if below is None and definition is not None:
+        definition = None if below else _find_definition(question, passages)
+        if definition is not None:
             return _state(definition, THRESHOLDS.yes_no_confidence)
         cited = below or compare_statements(question, passages) or find_matching_answer(question, task.texts, passages)
         if cited is not None:
@@ -146,6 +145,12 @@ class ExtractiveShortAnswers:
         evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
         confidence = round(min(1.0, cosines[nearest]), 6)
         return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
+
+
+def _find_definition(question: str, passages: Sequence[Passage]) -> Passage | None:
+    """The first passage that defines the term of the question, if it asks for a definition."""
+    term = asked_term(question)
+    return next((passage for passage in passages if defines(passage.text, term)), None)
 
 
 def _is_negated(question: str) -> bool:

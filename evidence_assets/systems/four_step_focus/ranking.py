@@ -7,7 +7,7 @@ Runs the four steps (triplets, substitution, vector search, reranking) and colle
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
@@ -165,8 +165,7 @@ class FourStepFocus:
         self._symmetric = symmetric
         self._type_codes = {name: code for code, name in enumerate(graph.type_names)}
         self._edge_codes = {name: code for code, name in enumerate(graph.relations)}
-        answer_codes = [self._type_codes[name] for name in answer_types or graph.type_names if name in self._type_codes]
-        self._is_answer: NDArray[np.bool_] = np.isin(graph.node_types, answer_codes)
+        self._is_answer = self._find_answer_nodes(answer_types or graph.type_names)
         self.version = content_id(
             "four_step_focus",
             VERSION,
@@ -180,6 +179,11 @@ class FourStepFocus:
             sorted(answer_types),
             *([published.version] if published else []),
         )
+
+    def _find_answer_nodes(self, answer_types: Iterable[str]) -> NDArray[np.bool_]:
+        """Whether each node has one of these types, of which the graph may lack some."""
+        codes = [self._type_codes[name] for name in answer_types if name in self._type_codes]
+        return np.isin(self._graph.node_types, codes)
 
     def select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         """Evidence of each question's best answers; empty if the question failed."""
