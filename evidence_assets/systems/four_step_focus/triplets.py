@@ -20,6 +20,8 @@ from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.spelling import did_you_mean
 
 MAX_TRIPLETS = 20
+MAX_CONSTRAINED_ITEMS = 8
+"""Items of a list in a constrained reply: a small model repeats its triplets until something stops it."""
 ANY_TYPE = "*"
 """Node type of a variable of any type. Language models must name a type and cannot use it."""
 
@@ -80,10 +82,14 @@ def reply_schema(schema: Schema) -> str:
     node_type = {**text, "enum": list(schema.node_types)}
     edge = {**text, "enum": list(schema.edge_types)}
     variable = {**text, "pattern": _VARIABLE}
-    variables = {"type": "array", "items": object_schema(name=variable, type=node_type)}
     denied = {"denied": {"type": "boolean"}} if schema.denials else {}
-    triplets = {"type": "array", "items": object_schema(head=text, edge=edge, tail=text, **denied)}
+    variables = _list_schema(object_schema(name=variable, type=node_type))
+    triplets = _list_schema(object_schema(head=text, edge=edge, tail=text, **denied))
     return json.dumps(object_schema(target=variable, variables=variables, triplets=triplets))
+
+
+def _list_schema(item: dict[str, object]) -> dict[str, object]:
+    return {"type": "array", "items": item, "maxItems": MAX_CONSTRAINED_ITEMS}
 
 
 TripletTask = tuple[str, Schema]
