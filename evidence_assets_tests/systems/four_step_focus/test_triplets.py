@@ -103,6 +103,16 @@ def test_the_question_and_the_types_are_in_the_request_as_data() -> None:
     assert not re.search(target_schema["pattern"], "a drug")
 
 
+def test_a_constrained_reply_cannot_repeat_its_triplets_until_the_limit_of_tokens() -> None:
+    request = triplet_request(("Which drug treats gout?", SCHEMA))
+    fields = json.loads(request.json_schema)["properties"]
+    types = {f"variable_{n}": "gene/protein" for n in range(fields["variables"]["maxItems"])}
+    repeated = [("?variable_0", "targets", "?variable_1")] * fields["triplets"]["maxItems"]
+    longest = make_reply("?variable_0", types, *repeated)
+    assert len(longest) < 4 * request.max_tokens, "a token has four characters on average"
+    assert len(parse_reply(longest).triplets) == 1
+
+
 def test_denied_triplets_are_read_only_where_the_schema_has_them() -> None:
     schema = dataclasses.replace(SCHEMA, denials=True)
     rows = triplets(("?d", "treats", "gout"), ("?d", "targets", "?g"))
