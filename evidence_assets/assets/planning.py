@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
 
 import dagster as dg
 import pyarrow as pa
@@ -15,19 +16,24 @@ from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchm
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.experiment.answering import Answering
-from evidence_assets.experiment.methods import SelectionMethod
+from evidence_assets.experiment.methods import AnsweringMethod, SelectionMethod
+from evidence_assets.experiment.solvers import has_model
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.lake.store import Lake
-from evidence_assets.reasoning.model_calls import USAGE_COUNTS
+from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, USAGE_COUNTS
+from evidence_assets.reasoning.short_answers import SHORT_ANSWER
 from evidence_assets.reproduction.cells import CellSource, MeasuredScore
-from evidence_assets.reproduction.published_figures import RECORDED_ANSWERS, Figure, Key, PublishedTiming, figures_of
+from evidence_assets.reproduction.estimates import SAMPLE_INPUTS, TOKENS_PAGE, TaskInputs, facts
+from evidence_assets.reproduction.published_figures import Figure, Key, PublishedTiming, figures_of
+from evidence_assets.systems.kbloom.seeds import collection_folder, read_seed_folder
+from evidence_assets.systems.kbloom.system import KBloom
 
 SECONDS_PER_QUESTION = "seconds_per_question"
 """Metadata of materializations that computed rows of questions."""
+LATEST_RUNS = "latest runs here"
+"""What measured tokens are from."""
 MATERIALIZATIONS_READ = 10
 """Latest materializations to search for one that computed rows."""
-PlanRow = tuple[str, int | None, int | None, float | None]
-"""The cost of one variant on a benchmark: its label, questions, model calls and seconds; None if unknown."""
 
 
 @dataclass(frozen=True)
@@ -35,16 +41,21 @@ class PlannedWork:
     """The cost of one variant on a benchmark or of a harvest; None if it was not measured or is not known.
 
     ``items``: Questions, or relations of a harvest.
-    ``tokens_in``, ``tokens_out``: Tokens of all requests and replies, at the mean of the latest runs.
+    ``requests``: Requests to language models, at most and without repairs.
+    ``tokens_in``, ``tokens_out``: Tokens of all requests and replies, at the mean of the latest runs, or estimated.
+    ``tokens_from``: What the tokens are from; empty if they are not known.
+    ``context``: Tokens of the longest prompt with its reply, estimated.
     """
 
     benchmark: str
     variant: str
     items: int | None
-    requests: int | None
-    tokens_in: int | None
-    tokens_out: int | None
-    seconds: float | None
+    requests: int | None = None
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    seconds: float | None = None
+    tokens_from: str = ""
+    context: int = 0
 
 
 def plan_work(variant: Variant, benchmark: Benchmark, lake: Lake | None, instance: dg.DagsterInstance) -> PlannedWork:
@@ -55,37 +66,46 @@ def plan_work(variant: Variant, benchmark: Benchmark, lake: Lake | None, instanc
         options = questions * count_options(benchmark)
     steps = list_steps(variant)
     pace = measured_seconds(instance, steps)
-    requests = _model_calls(variant, questions, options) if questions else None
-    means = measured_tokens(instance, steps) if requests else None
-    tokens_in, tokens_out = (round(requests * mean) for mean in means) if requests and means else (None, None)
     seconds = pace * questions if pace and questions else None
-    return PlannedWork(benchmark.name, variant.label, questions or None, requests, tokens_in, tokens_out, seconds)
+    work = PlannedWork(benchmark.name, variant.label, questions or None, seconds=seconds)
+    tasks = list_tasks(variant, questions, options) if questions else None
+    return work if tasks is None else _add_tasks(work, tasks, measured_tokens(instance, steps))
+
+
+def plan_harvest(method: KBloom, collection: str, *, is_judged: bool) -> PlannedWork:
+    """The cost of a harvest; its relations are None if they are the user's own."""
+    if collection not in profiles.load().harvesting.relations:
+        return PlannedWork(collection, method.variant.label, None)
+    relations = read_seed_folder(collection_folder(collection)).relations
+    counts = method.count_tasks(relations, is_judged=is_judged)
+    work = PlannedWork(collection, method.variant.label, len(relations))
+    return _add_tasks(work, [TaskInputs(name, count) for name, count in counts.items() if count])
+
+
+def _add_tasks(work: PlannedWork, tasks: Sequence[TaskInputs], means: tuple[float, float] | None = None) -> PlannedWork:
+    """The work with its requests; ``means``: measured tokens of a request and of a reply, instead of estimates."""
+    requests = count_requests(tasks)
+    tokens = [sum(task.tokens_in for task in tasks), sum(task.tokens_out for task in tasks)]
+    if means:
+        tokens = [round(requests * mean) for mean in means]
+    source = LATEST_RUNS if means else TOKENS_PAGE if tasks else ""
+    context = max((task.context for task in tasks), default=0)
+    return replace(
+        work, requests=requests, tokens_in=tokens[0], tokens_out=tokens[1], tokens_from=source, context=context
+    )
 
 
 def count_options(benchmark: Benchmark) -> int:
-    """Options of each question, if its declared format says so; 0 if they differ or are not known."""
+    """Options of each question, at most; 0 if they are not known."""
     if benchmark.task == "verification":
         return len(CLAIM_LABELS)
     dataset = load_datasets().get(benchmark.reader)
-    fields = dataset.fields if dataset else None
-    if fields is None:
+    if dataset is None:
         return 0
-    if isinstance(fields.options, tuple):
-        return len(fields.options)
-    return 0 if fields.options else len(fields.labels)
-
-
-def plan_variants(
-    selected: Sequence[Variant], benchmark: Benchmark, lake: Lake, instance: dg.DagsterInstance
-) -> list[PlanRow]:
-    """The cost of each variant on a benchmark."""
-    questions, options = benchmark_size(benchmark, lake)
-    rows = []
-    for variant in selected:
-        pace = measured_seconds(instance, list_steps(variant))
-        calls = _model_calls(variant, questions, options) if questions else None
-        rows.append((variant.label, questions or None, calls, pace * questions if pace and questions else None))
-    return rows
+    fields = dataset.fields
+    if fields is None or (fields.options and isinstance(fields.options, str)):
+        return dataset.max_options
+    return len(fields.options or fields.labels)
 
 
 def benchmark_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
@@ -110,19 +130,35 @@ def list_steps(variant: Variant) -> list[str]:
     return [evidence, *chains, f"predictions/{variant.key}"]
 
 
-def _model_calls(variant: Variant, questions: int, options: int) -> int | None:
-    """Requests to the profile's language model; None if their number depends on its replies."""
-    if variant.profile.generator.backend == "extractive" or variant.method == RECORDED_ANSWERS:
-        return 0
+def count_requests(tasks: Iterable[TaskInputs]) -> int:
+    """Requests to language models, at most and without repairs."""
+    return sum(task.count * PROMPTED_TASKS[task.task].requests_per_task for task in tasks)
+
+
+def list_tasks(variant: Variant, questions: int, options: int) -> list[TaskInputs] | None:
+    """What the profile's language model is asked, at most; None if options that it explains are not known."""
     method = systems.open_method(variant)
-    if isinstance(method, SelectionMethod) and Answering(method).has_options:
-        answering = Answering(method)
-        is_explained = answering.explains_options
-        explanations = options if is_explained else 0
-        return None if is_explained and not options else questions * answering.requests_per_choice + explanations
-    if variant.family == "graph":
-        return None if variant.parameters.get("recall") else questions
-    return None if variant.parameters.get("triplets") or variant.parameters.get("rerank") else 0
+    if not isinstance(method, SelectionMethod) or not has_model(variant.profile):
+        return []
+    tasks = [TaskInputs(name, number * questions) for name, number in method.tasks_per_question.items() if number]
+    answering = Answering(method)
+    if isinstance(method, AnsweringMethod) or not answering.is_prompted:
+        return tasks
+    if not answering.has_options:
+        return [*tasks, TaskInputs(SHORT_ANSWER.name, questions)]
+    explain = answering.style.explain
+    *_, choose = answering.style.tasks
+    per_question = ceil(options / questions)
+    chunk_tokens = method.chunks_per_option * variant.profile.chunking.max_tokens
+    if explain is None or not answering.explains_options:
+        extra = chunk_tokens * per_question
+        return [*tasks, TaskInputs(choose.name, questions, extra, extra)]
+    if not options:
+        return None
+    tokens = facts().tasks[explain.name]
+    mean = tokens.written / SAMPLE_INPUTS * options / questions
+    choices = TaskInputs(choose.name, questions, mean, tokens.limit * per_question)
+    return [*tasks, TaskInputs(explain.name, options, chunk_tokens, chunk_tokens), choices]
 
 
 def measured_times(

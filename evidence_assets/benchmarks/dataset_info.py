@@ -63,7 +63,8 @@ class DatasetInfo(StrictModel):
 
     ``files`` maps each split to the official paths of its files; ``|`` separates alternatives and ``*`` matches any
     name. A file may also be directly in the folder, and may end in ``.gz``. ``counts`` has the official numbers of
-    questions. ``task`` is None for datasets of facts or texts without questions.
+    questions. ``task`` is None for datasets of facts or texts without questions. ``max_options``: Options of a
+    question, at most; 0 if its fields say it, or unknown.
     """
 
     name: str
@@ -73,6 +74,7 @@ class DatasetInfo(StrictModel):
     source: str
     task: Task | None = None
     counts: Mapping[str, int] = {}
+    max_options: int = 0
     hidden: tuple[str, ...] = ()
     """Splits whose answers are not public."""
     fields: ChoiceFields | None = None

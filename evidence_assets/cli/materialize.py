@@ -153,24 +153,25 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
     """Print the cost of a run: assets, and questions, model calls and time of the variants that answer."""
     import dagster as dg
 
-    from evidence_assets.assets.planning import plan_variants
+    from evidence_assets.assets.planning import plan_work
     from evidence_assets.assets.resources import LakeResource
     from evidence_assets.cli.runner import dagster_home
 
     dagster_home()
     with dg.DagsterInstance.get() as instance:
-        rows = plan_variants(variants, benchmark, LakeResource().open(), instance)
+        lake = LakeResource().open()
+        work = [plan_work(variant, benchmark, lake, instance) for variant in variants]
     lines = []
-    for name, questions, calls, seconds in rows:
-        numbers = ("?" if n is None else f"{n:,}" for n in (questions, calls))
-        time = "not measured here" if seconds is None else f"{timedelta(seconds=round(seconds))}"
-        lines.append((name, *numbers, time))
+    for each in work:
+        numbers = ("?" if n is None else f"{n:,}" for n in (each.items, each.requests))
+        time = "not measured here" if each.seconds is None else f"{timedelta(seconds=round(each.seconds))}"
+        lines.append((each.variant, *numbers, time))
     title = f"{benchmark.name} with profile {load().name}"
     if lines:
         print_table(("variant", "questions", "model calls", "time"), lines, title=title)
         out.print(
-            "time: from the latest runs of the variant's steps here, with evidence; ?: unknown, because files of the "
-            "benchmark are missing or the number of calls depends on replies",
+            "model calls: at most, without repairs; time: from the latest runs of the variant's steps here, with "
+            "evidence; ?: the files of the benchmark are missing",
             style="dim",
         )
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")

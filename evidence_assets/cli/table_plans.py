@@ -10,15 +10,17 @@ from typing import Any
 
 import dagster as dg
 
-from evidence_assets import profiles
-from evidence_assets.assets.planning import PlannedWork, plan_work
+from evidence_assets import profiles, systems
+from evidence_assets.assets.planning import PlannedWork, plan_harvest, plan_work
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.cli.console import out, print_table
+from evidence_assets.cli.console import leave_out_empty, out, print_table
 from evidence_assets.cli.table_runs import runnable_sources, table_presets
 from evidence_assets.lake.catalogue import find_lake
 from evidence_assets.lake.store import Lake
+from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.reproduction.cells import Cell, CellSource, required_data
 from evidence_assets.reproduction.data_files import DataFiles, RequiredData
+from evidence_assets.reproduction.estimates import TOKENS_PAGE, count_cards, facts
 from evidence_assets.reproduction.table_plans import (
     NOT_MEASURED,
     Measurement,
@@ -26,23 +28,32 @@ from evidence_assets.reproduction.table_plans import (
     find_measurements,
     find_models,
 )
-from evidence_assets.systems.kbloom.seeds import collection_folder, list_seed_files
+from evidence_assets.systems.kbloom.system import KBloom
 
 Row = dict[str, Any]
-MODEL_COLUMNS = ("model", "use", "server", "port", "cards", "memory", "context", "note")
+NOT_KNOWN = "not known"
+MODELS_TITLE = """Models; computed for cards of 80 GB and a cache for all requests at once; a smaller cache holds fewer
+Start a server with `vllm serve MODEL --host 127.0.0.1 --port PORT --max-model-len CONTEXT`"""
+WORK_TITLE = f"""Work, at most and without repairs; hours and tokens of the latest runs here
+~: from thirty inputs of the sample ({TOKENS_PAGE}), with whole chunks"""
+NO_HOURS = """Other hours are not measured: divide tokens by the rates of your server, which a run prints as it goes.
+No rate of these models was measured (docs/deploy.md#6-the-language-models-of-paper)."""
+SOURCES_TITLE = "Sources: what was measured, and time and disk space at their size"
 
 
 def build_plan(cells: Sequence[Cell], table: str, reasons: Iterable[Mapping[str, Any]], finder: RequiredData) -> Row:
     """The plan of the cells of a table (``thesis 7.5``) that can be filled; ``reasons`` say why others cannot."""
     sources = runnable_sources(cells)
     models = find_models(sources, finder)
+    work = _plan_sources(sources)
+    context = max((each.context for each in work), default=0)
     raw = find_lake() / "raw"
     return {
         "profile": profiles.load().name,
         "presets": table_presets(sources, table),
         "data": [_describe_data(files, raw) for files in required_data(sources, finder)],
-        "models": [_describe_model(model) for model in models],
-        "work": [asdict(work) for work in _plan_sources(sources)],
+        "models": [_describe_model(model, context) for model in models],
+        "work": [asdict(each) for each in work],
         "sources": [_describe_source(asset, each) for asset, each in find_measurements(sources, finder)],
         "unavailable": _list_unavailable(cells, models, reasons),
     }
@@ -50,23 +61,36 @@ def build_plan(cells: Sequence[Cell], table: str, reasons: Iterable[Mapping[str,
 
 def _describe_data(files: DataFiles, raw: Path) -> Row:
     paths = files.find(raw)
-    size = None if paths is None else sum(path.stat().st_size for path in paths)
+    size = facts().bytes.get(files.name) if paths is None else sum(path.stat().st_size for path in paths)
     targets = [str(path) for path in files.targets(raw)]
-    return {"name": files.name, "targets": targets, "bytes": size, "origin": files.describe_origin()}
-
-
-def _describe_model(model: UsedModel) -> Row:
-    """A model with its server; what it needs of a machine was not measured, except the size of its files."""
-    settings = model.settings
     return {
+        "name": files.name,
+        "targets": targets,
+        "bytes": size,
+        "is_there": paths is not None,
+        "origin": files.describe_origin(),
+    }
+
+
+def _describe_model(model: UsedModel, context: int) -> Row:
+    """A model with its server and what it needs of a machine; ``context``: most tokens of a request and its reply."""
+    settings = model.settings
+    unknown = NOT_KNOWN if not model.server or model.port else "remote service"
+    row: Row = {
         "model": settings.name,
         "use": model.use,
         "server": model.server,
         "port": model.port,
         "megabytes": settings.megabytes,
-        **dict.fromkeys(("cards", "memory", "context"), NOT_MEASURED if not model.server or model.port else "remote"),
+        **dict.fromkeys(("cards", "weights", "cache"), unknown),
+        "context": context if model.server else NOT_KNOWN,
         "note": settings.note,
     }
+    if size := facts().models.get(settings.name):
+        cache = size.cache * context * settings.concurrency if isinstance(settings, GeneratorSettings) else 0
+        cards = count_cards(size.weights + cache)
+        row |= {"cards": cards, "weights": size.weights, "cache": cache, "context": size.context or context}
+    return row
 
 
 def _plan_sources(sources: Iterable[CellSource]) -> list[PlannedWork]:
@@ -77,33 +101,30 @@ def _plan_sources(sources: Iterable[CellSource]) -> list[PlannedWork]:
     lake = Lake(find_lake()) if (find_lake() / "format.json").exists() else None
     work: dict[tuple[str, str], PlannedWork] = {}
     with dg.DagsterInstance.get() as instance:
-        for source in sources:
+        # The judgements of a harvest include the work of its other scores.
+        for source in sorted(sources, key=lambda each: not each.score_asset.endswith("_judged")):
             key = (source.collection or source.benchmark, source.variant.label)
             if key in work:
                 continue
-            if source.scope:
-                work[key] = PlannedWork(*key, _count_relations(source.collection), None, None, None, None)
+            method = systems.open_method(source.variant)
+            if isinstance(method, KBloom):
+                is_judged = source.score_asset.endswith("_judged")
+                work[key] = plan_harvest(method, source.collection, is_judged=is_judged)
             else:
                 work[key] = plan_work(source.variant, benchmarks()[source.benchmark], lake, instance)
     return [work[key] for key in sorted(work)]
 
 
-def _count_relations(collection: str) -> int | None:
-    """Packaged relations of a collection; None if they are the user's own."""
-    if collection not in profiles.load().harvesting.relations:
-        return None
-    return len(list_seed_files(collection_folder(collection)))
-
-
-def _describe_source(asset: str, measurement: Measurement | None) -> Row:
-    if measurement is None:
-        return {"asset": asset, "measured": NOT_MEASURED, "work": "", "page": "", "disk_bytes": None}
-    part = f"{asset}/{measurement.part}" if measurement.part else asset
+def _describe_source(asset: str, measurement: Measurement) -> Row:
+    seconds = measurement.seconds
     return {
-        "asset": part,
-        "measured": measurement.result,
+        "asset": f"{asset}/{measurement.part}".rstrip("/"),
+        "measured": "; ".join(measurement.results) or NOT_MEASURED,
         "work": measurement.work,
-        "page": f"docs/{measurement.page}",
+        "page": measurement.page and f"docs/{measurement.page}",
+        "factor": measurement.factor,
+        "seconds": seconds and seconds * measurement.factor,
+        "mebibytes": measurement.mebibytes,
         "disk_bytes": measurement.disk_bytes,
     }
 
@@ -127,12 +148,16 @@ def print_plan(plan: Mapping[str, Any]) -> None:
     presets = ", ".join(plan["presets"]) or "none"
     out.print(f"{plan['table']}: {plan['title']}\nprofile {plan['profile']}; presets {presets}, enabled by --run")
     _print_rows("Data", ("data", "put into", "size", "from"), map(_format_data, plan["data"]))
-    models = [[row[name] for name in MODEL_COLUMNS] for row in plan["models"]]
-    _print_rows("Models; start a server with `vllm serve MODEL --host 127.0.0.1 --port PORT`", MODEL_COLUMNS, models)
+    model_columns = ("model", "use", "port", "cards", "weights", "cache", "context", "note")
+    _print_rows(
+        MODELS_TITLE, model_columns, ([_format_need(row, name) for name in model_columns] for row in plan["models"])
+    )
     work_columns = ("benchmark", "variant", "questions, relations", "requests", "tokens in", "tokens out", "hours")
-    _print_rows("Work; tokens and hours of the latest runs here", work_columns, map(_format_work, plan["work"]))
-    source_columns = ("asset", "measured", "work", "page", "disk")
-    _print_rows("Sources and their measurements", source_columns, map(_format_source, plan["sources"]))
+    _print_rows(WORK_TITLE, work_columns, map(_format_work, plan["work"]))
+    if any(row["seconds"] is None for row in plan["work"]):
+        out.print(NO_HOURS)
+    source_columns = ("asset", "measured work", "memory there", "×", "time", "disk", "page")
+    _print_rows(SOURCES_TITLE, source_columns, map(_format_source, plan["sources"]))
     unavailable = [(row["what"], row["why"]) for row in plan["unavailable"]]
     _print_rows("What cannot be had", ("what", "why"), unavailable)
     if plan["work"]:
@@ -143,24 +168,41 @@ def print_plan(plan: Mapping[str, Any]) -> None:
 
 def _print_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     if lines := list(rows):
-        print_table(columns, lines, title=title)
+        print_table(*leave_out_empty(columns, lines), title=title)
 
 
 def _format_data(row: Mapping[str, Any]) -> tuple[str, ...]:
-    size = "missing, not measured" if row["bytes"] is None else format_bytes(row["bytes"])
+    size = NOT_KNOWN if row["bytes"] is None else format_bytes(row["bytes"])
+    if not row["is_there"]:
+        size = f"missing; about {size}" if row["bytes"] else f"missing; {size}"
     return row["name"], ", ".join(row["targets"]), size if row["targets"] else "packaged", row["origin"]
 
 
+def _format_need(row: Mapping[str, Any], column: str) -> Any:
+    value = row[column]
+    return format_bytes(value) if column in ("weights", "cache") and isinstance(value, int) else value
+
+
 def _format_work(row: Mapping[str, Any]) -> list[Any]:
-    names = ("items", "requests", "tokens_in", "tokens_out")
-    numbers = [NOT_MEASURED if row[name] is None else f"{row[name]:,}" for name in names]
-    hours = NOT_MEASURED if row["seconds"] is None else str(timedelta(seconds=round(row["seconds"])))
-    return [row["benchmark"], row["variant"], *numbers, hours]
+    numbers = [_format_number(row[name]) for name in ("items", "requests", "tokens_in", "tokens_out")]
+    if row["tokens_from"] == TOKENS_PAGE:
+        numbers[2:] = [f"~ {number}" for number in numbers[2:]]
+    return [row["benchmark"], row["variant"], *numbers, _format_seconds(row["seconds"])]
 
 
 def _format_source(row: Mapping[str, Any]) -> list[Any]:
-    disk = NOT_MEASURED if row["disk_bytes"] is None else format_bytes(row["disk_bytes"])
-    return [row["asset"], row["measured"], row["work"], row["page"], disk]
+    memory = f"{row['mebibytes']:,} MiB" if row["mebibytes"] else NOT_MEASURED
+    disk = format_bytes(row["disk_bytes"]) if row["disk_bytes"] else NOT_MEASURED
+    time = _format_seconds(row["seconds"]) or NOT_MEASURED
+    return [row["asset"], row["work"], memory, f"{row['factor']:,.2f}", time, disk, row["page"]]
+
+
+def _format_number(number: int | None) -> str:
+    return NOT_KNOWN if number is None else f"{number:,}"
+
+
+def _format_seconds(seconds: float | None) -> str:
+    return "" if seconds is None else str(timedelta(seconds=round(seconds)))
 
 
 def format_bytes(number: int) -> str:

@@ -130,6 +130,16 @@ class SelectionMethod(Method[Settings]):
     reads_default_vectors: ClassVar[bool] = False
     published_style: ClassVar[str] = ""
 
+    @property
+    def tasks_per_question(self) -> Mapping[str, int]:
+        """Inputs of each prompted task for a question, besides those of its answer; at most."""
+        return {}
+
+    @property
+    def chunks_per_option(self) -> int:
+        """Chunks of text that are selected for each option; at most."""
+        return 0
+
     @abstractmethod
     def open_selector(self, context: StageContext) -> Selector:
         """Open the selector for one partition."""

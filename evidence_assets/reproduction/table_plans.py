@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from evidence_assets import systems
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.experiment.answering import Answering
 from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.variants import Variant
-from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.profiles import GeneratorSettings, ModelKind, ModelSettings, StrictModel
 from evidence_assets.reproduction.cells import CellSource
@@ -30,15 +29,26 @@ AnySettings = GeneratorSettings | ModelSettings
 class Measurement(StrictModel):
     """A measurement of the docs that a plan shows for an asset."""
 
-    work: str
-    result: str
-    """Text of the page, word for word."""
-    page: str
+    work: str = ""
+    results: tuple[str, ...] = ()
+    """Texts of the page, word for word."""
+    page: str = ""
     """Page and section below ``docs``."""
     part: str = ""
     """Part of the asset that was measured; empty for all."""
+    seconds: float | None = None
+    """By the clock, of all results."""
+    mebibytes: int | None = None
+    """Most memory of its own."""
+    measured: int = 1
+    rows: int = 1
+    """Rows that were measured, and those of the asset: time and disk space are multiplied by their ratio."""
     bytes_per_row: int = 0
-    rows: int = 0
+
+    @property
+    def factor(self) -> float:
+        """How many times as large the asset is as what was measured."""
+        return self.rows / self.measured
 
     @property
     def disk_bytes(self) -> int | None:
@@ -47,12 +57,9 @@ class Measurement(StrictModel):
 
 
 @cache
-def measurements(file: Path = MEASUREMENTS_FILE) -> dict[str, Measurement]:
+def measurements() -> dict[str, tuple[Measurement, ...]]:
     """The measurements that plans show, by asset: ``corpus/wikipedia``."""
-    try:
-        return TypeAdapter(dict[str, Measurement]).validate_python(read_yaml_mapping(file))
-    except ValidationError as error:
-        raise BadInput(error.errors()[0]["msg"], file=file) from error
+    return TypeAdapter(dict[str, tuple[Measurement, ...]]).validate_python(read_yaml_mapping(MEASUREMENTS_FILE))
 
 
 class UsedModel(NamedTuple):
@@ -126,10 +133,10 @@ def _harvesting_models(method: KBloom, *, is_judged: bool) -> Iterator[UsedModel
         yield from (UsedModel("judge", judge) for judge in find_judges())
 
 
-def find_measurements(sources: Iterable[CellSource], finder: RequiredData) -> list[tuple[str, Measurement | None]]:
-    """Corpora, graphs and harvests that are built for these cells, each with its measurement or None."""
+def find_measurements(sources: Iterable[CellSource], finder: RequiredData) -> list[tuple[str, Measurement]]:
+    """Corpora, graphs and harvests that are built for these cells, each with its measurements or an empty one."""
     assets = set[str]()
     for source in sources:
         upstream = finder.find_upstream(source.score_asset, all_benchmarks().get(source.benchmark))
         assets |= {key for key, _ in upstream.inputs if key.startswith(("corpus/", "knowledge/"))}
-    return [(asset, measurements().get(asset)) for asset in sorted(assets)]
+    return [(asset, each) for asset in sorted(assets) for each in measurements().get(asset, (Measurement(),))]

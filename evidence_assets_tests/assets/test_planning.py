@@ -9,16 +9,22 @@ import pytest
 
 from evidence_assets import profiles
 from evidence_assets.assets.planning import (
+    LATEST_RUNS,
     SECONDS_PER_QUESTION,
+    PlannedWork,
     measured_seconds,
     measured_times,
     pace_metadata,
-    plan_variants,
+    plan_harvest,
+    plan_work,
 )
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import find_cell_sources
+from evidence_assets.reproduction.estimates import TOKENS_PAGE
+from evidence_assets.systems import open_method
+from evidence_assets.systems.kbloom.system import KBloom
 from evidence_assets_tests.lake_rows import question
 
 
@@ -40,17 +46,53 @@ def record_pace(instance: dg.DagsterInstance, asset: str, partition: str, second
     instance.report_runless_asset_event(dg.AssetMaterialization(key, partition=partition, metadata=metadata))
 
 
+def cost(work: PlannedWork) -> tuple[int | None, int | None, float | None]:
+    return work.items, work.requests, work.seconds
+
+
 @pytest.mark.usefixtures("paper")
 def test_costs_equal_those_computed_by_hand(instance: dg.DagsterInstance, lake: Lake) -> None:
     variant = Variant(system="uscrake", family="mcqa", name="z", evidence="s")
     obqa = all_benchmarks()["obqa"]
     for asset, seconds in (("evidence/mcqa/s", 1.0), ("chains/mcqa/z", 2.0)):
         record_pace(instance, asset, "other|0", seconds)
-    assert plan_variants([variant], obqa, lake, instance) == [("z", None, None, None)], "its files are missing"
+    assert cost(plan_work(variant, obqa, lake, instance)) == (500, 500 + 4 * 500, None), "its files are missing"
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(3)]})
-    assert plan_variants([variant], obqa, lake, instance) == [("z", 3, 9, None)], "one step was never measured"
+    assert cost(plan_work(variant, obqa, lake, instance)) == (3, 9, None), "one step was never measured"
     record_pace(instance, "predictions/mcqa/z", "another|0", 0.5)
-    assert plan_variants([variant], obqa, lake, instance) == [("z", 3, 9, 3 * 3.5)]
+    assert cost(plan_work(variant, obqa, lake, instance)) == (3, 9, 3 * 3.5)
+
+
+@pytest.mark.usefixtures("paper")
+def test_tokens_are_estimated_from_the_sample_or_those_of_the_latest_runs(
+    instance: dg.DagsterInstance, lake: Lake
+) -> None:
+    """Of 3 questions with 2 options: 6 explanations from 15 chunks of 512 tokens each, and 3 choices that read 2."""
+    variant = Variant(system="uscrake", family="mcqa", name="z", evidence="s", prompt_style="published")
+    lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(3)]})
+    work = plan_work(variant, all_benchmarks()["obqa"], lake, instance)
+    explained_in = 6 * (11_493 / 30 + 15 * 512)
+    chosen_in = 3 * (13_795 / 30 + 2 * 12_921 / 30)
+    assert work.tokens_in == pytest.approx(explained_in + chosen_in, abs=1)
+    assert work.tokens_out == pytest.approx(6 * 12_921 / 30 + 3 * 120 / 30, abs=1)
+    assert (work.context, work.tokens_from) == (426 + 15 * 512 + 1024, TOKENS_PAGE)
+    metadata = {"replies": 2, "tokens_in": 200, "tokens_out": 21}
+    key = dg.AssetKey(["predictions", "mcqa", "z"])
+    instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata=metadata))
+    work = plan_work(variant, all_benchmarks()["obqa"], lake, instance)
+    assert (work.tokens_in, work.tokens_out, work.tokens_from) == (900, 94, LATEST_RUNS)
+
+
+@pytest.mark.parametrize(("is_judged", "judged"), [(False, 0), (True, 1)])
+@pytest.mark.usefixtures("paper")
+def test_a_harvest_asks_for_rewordings_and_judgements(is_judged: bool, judged: int) -> None:
+    """Of 20 relations with 5 seeds: ten prompts are reworded for each seed; both methods harvest 1,000 triples."""
+    method = open_method(next(variant for variant in variants() if variant.key == "knowledge/kbloom_top1"))
+    assert isinstance(method, KBloom)
+    work = plan_harvest(method, "conceptnet", is_judged=is_judged)
+    assert (work.items, work.requests) == (20, 20 * 5 * 10 + judged * 20 * 2 * 1000)
+    assert work.tokens_out == pytest.approx(1000 * 1689 / 30 + judged * 40_000 * 302 / 30)
+    assert plan_harvest(method, "biomedical", is_judged=True).items is None, "a user's own relations are not counted"
 
 
 def test_short_work_asks_for_letters_with_a_fact_and_without_in_two_orders(
@@ -59,26 +101,27 @@ def test_short_work_asks_for_letters_with_a_fact_and_without_in_two_orders(
     other_settings.setenv(profiles.PROFILE_VARIABLE, "local")
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(i, "sample_mcqa") for i in range(3)]})
     variant = Variant(system="uscrake", family="mcqa", name="z", evidence="s")
-    assert plan_variants([variant], all_benchmarks()["sample_mcqa"], lake, instance) == [("z", 3, 12, None)]
+    assert cost(plan_work(variant, all_benchmarks()["sample_mcqa"], lake, instance)) == (3, 12, None)
 
 
 @pytest.mark.parametrize(
     ("benchmark", "key", "calls"),
     [
         ("webqsp.sample1215-seed0", "graph/kg_graph", 2),
-        ("webqsp.sample1215-seed0", "graph/kg_both", None),
+        ("webqsp.sample1215-seed0", "graph/kg_both", 2 * (1 + 2 + 1)),
+        ("webqsp.sample1215-seed0", "graph/kg_graph_reader", 0),
         ("stark_prime_human", "search/vector_search", 0),
-        ("stark_prime_human", "search/fourstepfocus_reranked", None),
+        ("stark_prime_human", "search/fourstepfocus_reranked", 2 * (1 + 20)),
     ],
 )
 @pytest.mark.usefixtures("paper")
-def test_a_number_of_calls_that_depends_on_replies_is_unknown(
-    benchmark: str, key: str, calls: int | None, instance: dg.DagsterInstance, lake: Lake
+def test_requests_follow_from_the_method(
+    benchmark: str, key: str, calls: int, instance: dg.DagsterInstance, lake: Lake
 ) -> None:
     variant = next(variant for variant in variants() if variant.key == key)
     questions = [question(i, benchmark) for i in range(2)]
     lake.write(f"questions/{variant.family}", f"{benchmark}|0", {"questions": questions})
-    assert plan_variants([variant], all_benchmarks()[benchmark], lake, instance)[0][2] == calls
+    assert plan_work(variant, all_benchmarks()[benchmark], lake, instance).requests == calls
 
 
 def test_the_pace_counts_only_questions_that_were_not_reused() -> None:

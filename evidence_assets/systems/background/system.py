@@ -179,6 +179,11 @@ class Background(PreparedMethod[BackgroundSettings]):
             keys += [key_for_model(f"{table}/graph/{settings.recall}", model) for table in ("chains", "triples")]
         return [StageInput(key) for key in keys]
 
+    @property
+    def tasks_per_question(self) -> Mapping[str, int]:
+        """Those of the recall, which other variants share."""
+        return {RECALL_NAMES.name: 2, RECALL_TRIPLES.name: 1} if self.settings.recall else {}
+
     def open_selector(self, context: StageContext) -> Selector:
         settings = self.settings
         recalled = read_background(context.read_input("chains")) if settings.recall else None

@@ -141,6 +141,10 @@ class _Baseline(SelectionMethod[BaselineSettings]):
     def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
         return {"k": profile.retrieval.k}
 
+    @property
+    def chunks_per_option(self) -> int:
+        return self.settings.k if "corpus" in self.sources else 0
+
 
 class Bm25(_Baseline):
     """The chunks with the best BM25 scores."""

@@ -99,6 +99,10 @@ class FourStepFocusMethod(AnsweringMethod[FocusSettings]):
             return ("generator", "encoder", "reranker")
         return ("generator", "encoder") if self.settings.triplets else ("encoder",)
 
+    @property
+    def tasks_per_question(self) -> Mapping[str, int]:
+        return {TRIPLETS.name: bool(self.settings.triplets), GRADE.name: self.settings.rerank * self.settings.k_max}
+
     def count_fallbacks(self, predictions: pl.DataFrame) -> Mapping[str, Fallbacks]:
         """Questions without triplets, which vector search answers, and nodes without a grade, which it ranks."""
         unread = Fallbacks(count_omissions(predictions, "missing", "triplets"), predictions.height)

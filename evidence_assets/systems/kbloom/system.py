@@ -17,6 +17,7 @@ from evidence_assets.experiment.methods import NoSettings, ScoreTarget, StagesMe
 from evidence_assets.experiment.solvers import find_pool, open_language_model, prompts_version
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import available_models, variants_of
+from evidence_assets.harvest.bertnet_prompts import MIN_PROMPTS
 from evidence_assets.models.registry import SAMPLE_MASKED_LM, get_encoder, get_sequence_model
 from evidence_assets.profiles import GeneratorSettings, Profile
 from evidence_assets.reproduction.published_figures import add_published_figures
@@ -27,7 +28,7 @@ from evidence_assets.systems.kbloom.sample_model import masked_model_stages, rea
 from evidence_assets.systems.kbloom.sample_scores import build_sample_rows, draw_sample_precision, read_facts
 from evidence_assets.systems.kbloom.scores import Reference, load_references
 from evidence_assets.systems.kbloom.searches import Search, share_search
-from evidence_assets.systems.kbloom.seeds import merged_collections
+from evidence_assets.systems.kbloom.seeds import Relation, merged_collections
 from evidence_assets.systems.kbloom.statement_judge import JUDGE, REWORD, StatementForm
 
 SEED_FOLDER_ASSET = "raw/seeds"
@@ -250,6 +251,14 @@ class KBloom(StagesMethod[HarvestSettings]):
     def rewords_prompts(self) -> bool:
         """Whether the language model rewords prompts for the baseline."""
         return self.settings.baseline and self.variant.profile.harvesting.paraphraser == "generator"
+
+    def count_tasks(self, relations: Sequence[Relation], *, is_judged: bool) -> dict[str, int]:
+        """Inputs of each prompted task for these relations; at most."""
+        judged = is_judged * len(relations) * self.settings.n * len(self.settings.harvests) * len(find_judges())
+        # A round of rewording repeats the requests of earlier ones, and none starts with MIN_PROMPTS prompts.
+        reworded = MIN_PROMPTS * sum(len(relation.pairs) for relation in relations)
+        is_reworded = self.rewords_prompts and self.settings.prompts != "initial"
+        return {JUDGE.name: judged, REWORD.name: is_reworded * reworded}
 
     def _merge_collection(self, collection: str, context: StageContext) -> StageOutput:
         seeds = context.read("relation_seeds", SEED_ASSET)

@@ -60,6 +60,10 @@ class Uscrake(SelectionMethod[UscrakeSettings]):
         chunks: list[SourceKind] = [] if self.settings.parts == "graph" else ["corpus", "token_store"]
         return [*chunks, *graph]
 
+    @property
+    def chunks_per_option(self) -> int:
+        return 0 if self.settings.parts == "graph" else self.settings.k
+
     @classmethod
     def read_defaults(cls, profile: Profile) -> Mapping[str, object]:
         return profile.retrieval.model_dump(include={"R", "k", "s"})
@@ -102,6 +106,10 @@ class RankedRows(SelectionMethod[FirstRowsSettings]):
         variant = self.variant
         ranking = f"evidence/{variant.family}/{self.settings.ranking}"
         return [StageInput(variant.with_models(ranking, MODEL_KINDS))]
+
+    @property
+    def chunks_per_option(self) -> int:
+        return self.settings.k
 
     def open_selector(self, context: StageContext) -> Selector:
         return FirstRows(context.read_input("evidence"), self.settings)
