@@ -171,7 +171,7 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
         print_table(("variant", "questions", "model calls", "time"), lines, title=title)
         out.print(
             "model calls: at most, without repairs; time: from the latest runs of the variant's steps here, with "
-            "evidence; ?: the files of the benchmark are missing",
+            "evidence; ?: unknown without the files of the benchmark",
             style="dim",
         )
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")

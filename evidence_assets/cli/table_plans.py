@@ -180,7 +180,9 @@ def _format_data(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _format_need(row: Mapping[str, Any], column: str) -> Any:
     value = row[column]
-    return format_bytes(value) if column in ("weights", "cache") and isinstance(value, int) else value
+    if not value or not isinstance(value, int) or column == "port":
+        return value or ""
+    return format_bytes(value) if column in ("weights", "cache") else f"{value:,}"
 
 
 def _format_work(row: Mapping[str, Any]) -> list[Any]:
