@@ -132,7 +132,7 @@ def list_steps(variant: Variant) -> list[str]:
 
 def count_requests(tasks: Iterable[TaskInputs]) -> int:
     """Requests to language models, at most and without repairs."""
-    return sum(task.count * PROMPTED_TASKS[task.task].requests_per_task for task in tasks)
+    return sum(task.inputs * PROMPTED_TASKS[task.task].requests_per_task for task in tasks)
 
 
 def list_tasks(variant: Variant, questions: int, options: int) -> list[TaskInputs] | None:

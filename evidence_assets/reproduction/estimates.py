@@ -62,17 +62,17 @@ class TaskInputs(NamedTuple):
     """Inputs of a prompted task; ``mean`` and ``most``: tokens that each reads beyond an input of the sample."""
 
     task: str
-    count: int
+    inputs: int
     mean: float = 0
     most: int = 0
 
     @property
     def tokens_in(self) -> int:
-        return round(self.count * (facts().tasks[self.task].read / SAMPLE_INPUTS + self.mean))
+        return round(self.inputs * (facts().tasks[self.task].read / SAMPLE_INPUTS + self.mean))
 
     @property
     def tokens_out(self) -> int:
-        return round(self.count * facts().tasks[self.task].written / SAMPLE_INPUTS)
+        return round(self.inputs * facts().tasks[self.task].written / SAMPLE_INPUTS)
 
     @property
     def context(self) -> int:
