@@ -40,7 +40,9 @@ TEXT_VERSION = "2"
 MAX_TITLE = 60
 """Characters of a first line that is a title."""
 ROWS_PER_BATCH = 256
-ACCEPTED_SUFFIXES = ", ".join(SHARD_SUFFIXES + TEXT_SUFFIXES)
+ACCEPTED_FILES = (
+    f"{', '.join(SHARD_SUFFIXES + TEXT_SUFFIXES)} files; {' and '.join(DELIMITED_SUFFIXES)} files are read as tables"
+)
 PARQUET_COLUMNS = ["id", "title", "text"]
 MAX_BUNDLES = 256
 """Maximum groups of text files in a folder. With one chunk file for each text, 100,000 notes would be slow to open."""
@@ -74,7 +76,7 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
     """
     if not folder.is_dir():
         problem = "this is a file; name a folder" if folder.exists() else "this folder does not exist; create it"
-        raise BadInput(f"{problem} with {ACCEPTED_SUFFIXES} files", file=folder)
+        raise BadInput(f"{problem} with {ACCEPTED_FILES}", file=folder)
     files = []
     texts = []
     for path in list_files(folder):
@@ -84,7 +86,7 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
         if others is None and name.endswith(DELIMITED_SUFFIXES):
             continue
         if others is None and not is_document:
-            raise BadInput(f"is not a corpus file; use {ACCEPTED_SUFFIXES} and move other files away", file=path)
+            raise BadInput(f"is not a corpus file; move it away. Use {ACCEPTED_FILES}", file=path)
         if others is not None and (not is_document or (is_text and _is_blank(path))):
             others.append(path)
             continue
@@ -92,7 +94,7 @@ def corpus_files(folder: Path, others: list[Path] | None = None) -> list[Path]:
         if is_text:
             texts.append(path)
     if not files:
-        raise BadInput(f"the corpus is empty; add {ACCEPTED_SUFFIXES} files", file=folder)
+        raise BadInput(f"the corpus is empty; add {ACCEPTED_FILES}", file=folder)
     if texts and len(texts) < len(files):
         message = "is a text in a folder with Parquet or JSON lines; put texts and such records into two corpora"
         raise BadInput(message, file=texts[0])

@@ -99,7 +99,7 @@ def test_doubled_ids_across_files_and_batches(tmp_path: Path) -> None:
         ("a.txt", b" \n", r"a\.txt: text: is empty; remove the document"),
         ("a.txt", b"fine\nbad \xff byte", r"a\.txt:2: byte 5 of the line \(0xff\) is not UTF-8"),
         ("a.jsonl", b'{"doc_id": "1", "txt": "t"}', r"a\.jsonl:1: txt: unknown field\. Rename 'txt' to 'text'"),
-        ("a.docx", b"PK", r"a\.docx: is not a corpus file; use \.parquet"),
+        ("a.docx", b"PK", r"a\.docx: is not a corpus file; move it away\. Use \.parquet"),
         ("a.parquet", b"PAR1 cut short", r"a\.parquet: the Parquet file is damaged after row 0"),
     ],
 )
@@ -107,6 +107,14 @@ def test_a_faulty_corpus_is_named_by_file_and_field(tmp_path: Path, name: str, d
     (tmp_path / name).write_bytes(data)
     with pytest.raises(BadInput, match=message):
         list(read_documents(tmp_path))
+
+
+def test_a_folder_without_documents_names_the_files_of_documents_and_of_tables(tmp_path: Path) -> None:
+    (tmp_path / "a.docx").write_bytes(b"PK")
+    accepted = r"\.md, .*\.pdf files; \.csv and \.tsv files are read as tables"
+    for folder, message in ((tmp_path, "the corpus is empty; add"), (tmp_path / "a.docx", "this is a file; name a")):
+        with pytest.raises(BadInput, match=f"{message} .*{accepted}"):
+            corpus_files(folder, [])
 
 
 def test_empty_and_other_files_are_collected_and_a_lake_in_the_folder_is_ignored(tmp_path: Path) -> None:
