@@ -33,6 +33,7 @@ from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.ids import short_id
 from evidence_assets.lake.schemas import KINDS
 from evidence_assets.lake.store import Lake
+from evidence_assets.text.markdown import plain_text
 
 commands = typer.Typer(rich_markup_mode=None)
 SECONDS_PER_LINE = 5.0
@@ -73,7 +74,7 @@ def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
     name = f"{node.kind} {short_id(node.id)}"
     content = "(above)"
     if name not in first_rows:
-        texts = {k: " ".join(str(v).split()) for k, v in node.content.items() if v is not None and k != "why"}
+        texts = {k: " ".join(plain_text(str(v)).split()) for k, v in node.content.items() if v is not None and k != "why"}
         content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
         for text in (name, *(t for t in texts.values() if len(t) > MAX_REPEATED)):
             first_rows.setdefault(text, name)

@@ -27,6 +27,7 @@ from evidence_assets.reasoning.confidence import RAW_SHARE
 from evidence_assets.reasoning.questions import option_labels
 from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import NOT_ENOUGH_INFORMATION, STATED_STATUS
+from evidence_assets.text.markdown import plain_text
 from evidence_assets.text.tokens import asks_for_several
 from evidence_assets.text.words import stems
 
@@ -145,7 +146,7 @@ class AnswerView(AnswerRows):
 
     def _short_answer(self) -> str:
         row = self.prediction
-        answer = row["answer"]
+        answer = plain_text(row["answer"] or "")
         status = row["status"]
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
@@ -154,8 +155,8 @@ class AnswerView(AnswerRows):
         if status == STATED_STATUS:
             used = next((item for item in self.items if item.is_used), None)
             return f"The text says: “{answer}”{f' ({used.location})' if used else ''}"
-        others = _list_others(answer, row["supported_answers"] or ())
-        text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else str(answer)
+        others = _list_others(answer, map(plain_text, row["supported_answers"] or ()))
+        text = f"{answer} (also supported: {', '.join(others[:MAX_ALTERNATIVES])})" if others else answer
         question = (self.question or {}).get("text", "")
         if others and (asks_for_several(question) or _NO_NUMBER.match(question)):
             text = _format_list([answer, *others])
@@ -182,7 +183,7 @@ class AnswerView(AnswerRows):
             if item.row["kind"] in TEXT_KINDS
             and len(words.intersection(stems(item.text))) >= MIN_SHARED_WORDS * len(words)
         ]
-        return min(texts, key=lambda item: _HEADING.fullmatch(item.text) is not None, default=None)
+        return min(texts, key=lambda item: _HEADING.fullmatch(str(item.row["text"])) is not None, default=None)
 
     @property
     def headline(self) -> str:
@@ -220,9 +221,9 @@ class AnswerView(AnswerRows):
         if row["necessary"] is None:
             return "The answer cites no evidence that could be removed."
         texts = self._option_texts
-        without, only = (texts.get(row[name], row[name]) for name in ("without_cited", "only_cited"))
+        without, only = (plain_text(str(texts.get(row[name], row[name]))) for name in ("without_cited", "only_cited"))
         first = "there would be no answer" if without in NO_ANSWER_STATUSES else f"the answer would be “{without}”"
-        second = "no answer" if only in NO_ANSWER_STATUSES else f"“{str(only).rstrip('.')}”"
+        second = "no answer" if only in NO_ANSWER_STATUSES else f"“{only.rstrip('.')}”"
         return f"Without its evidence {first}; with only that evidence, {second}."
 
     @property
@@ -240,7 +241,8 @@ class AnswerView(AnswerRows):
                 places = {evidence_id: place for place, evidence_id in enumerate(step["cited"])}
                 ordered = cites.get((chain["chain_id"], n), [])
                 ordered.sort(key=lambda cite, places=places: places.get(cite["evidence_id"], 0))  # type: ignore[misc]
-                steps.append(step | {"cites": ordered[:MAX_CITES], "n_more": len(ordered[MAX_CITES:])})
+                counts = {"cites": ordered[:MAX_CITES], "n_more": len(ordered[MAX_CITES:])}
+                steps.append(step | counts | {"text": plain_text(step["text"])})
             chains.append(chain | {"is_answer": chain["hypothesis"] == self.prediction["answer"], "steps": steps})
         return chains
 
@@ -391,8 +393,8 @@ def describe_answer(question: Mapping[str, Any] | None, answer: str | None) -> s
     """An answer with the text of its option."""
     if not answer:
         return "none"
-    text = option_texts(question).get(answer, answer)
-    return answer if text == answer else f"{answer}. {text}"
+    text = option_texts(question).get(answer)
+    return plain_text(answer) if text in (None, answer) else f"{answer}. {text}"
 
 
 def _columns(row: Row, names: str) -> Row:

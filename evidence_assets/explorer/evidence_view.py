@@ -11,7 +11,9 @@ from typing import Any
 
 from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.paths import WalkedEdge, explain_path
+from evidence_assets.reasoning.statements import TEXT_KINDS
 from evidence_assets.reasoning.tasks import CAPTION
+from evidence_assets.text.markdown import plain_text
 
 SOURCE_COLUMNS = {
     "chunk": "coalesce(nullif(title, ''), doc_id) AS title, "
@@ -48,7 +50,7 @@ class EvidenceView:
 
     @property
     def text(self) -> str:
-        """The evidence in one paragraph; a column as its header and first cells, a cell with its row and header."""
+        """The evidence in one paragraph without Markdown; a column as its header and first cells, a cell with its row and header."""
         match self.row["kind"]:
             case "column":
                 header, *lines = self.row["text"].split("\n")
@@ -61,7 +63,8 @@ class EvidenceView:
                 column = int(match[2])
                 labels = [texts.get((row, 0)) if column else "", texts.get((0, column)) if row else ""]
                 return ": ".join(filter(None, [", ".join(filter(None, labels)), str(self.row["text"])]))
-        return str(self.row["text"])
+        text = str(self.row["text"])
+        return plain_text(text) if self.row["kind"] in TEXT_KINDS else text
 
     @property
     def title(self) -> str:

@@ -33,7 +33,8 @@ def test_a_cited_row_comes_first_and_leads_to_the_shared_source(monkeypatch: pyt
     monkeypatch.setattr(queries, "MAX_CHILDREN", 2)
     document = [Node("document", "doc1")]
     text = {"text": "Ida Holm founded the library in 1921."}
-    children = [Node("evidence", f"{name}-row", name, "", text, document) for name in (WAS_SHOWN, USED, CITED)]
+    marked = {"text": "- **Ida Holm** founded the library in 1921."}
+    children = [Node("evidence", f"{name}-row", name, "", marked, document) for name in (WAS_SHOWN, USED, CITED)]
     console = Console(record=True, width=80)
     console.print(queries._build_tree(Node("prediction", "p1", next=children)))
     output = console.export_text()

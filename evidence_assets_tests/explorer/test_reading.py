@@ -7,7 +7,7 @@ import pytest
 
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.explorer.answer_text import format_answer
-from evidence_assets.explorer.answer_view import AnswerView, view_answer, view_answers
+from evidence_assets.explorer.answer_view import AnswerView, describe_answer, view_answer, view_answers
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, WAS_SHOWN, edge
 from evidence_assets.lake.store import Lake
@@ -119,6 +119,22 @@ def test_a_step_lists_its_first_citations_and_counts_the_others(lake: Lake) -> N
     text = " ".join(format_answer(view).split())
     assert "cites [30], [29]," in text and "[21] (verified), and 20 more" in text
     assert len(view.key_evidence) == 10 and len(view.other_evidence) == 20 and len(view.as_dict()["citations"]) == 30
+
+
+def test_statements_are_printed_without_markdown(lake: Lake) -> None:
+    statement = "- **Thirst** is [a sign](signs.md)."
+    row = prediction(1, statement, status="stated", supported_answers=[statement])
+    chains = [chain(1, statement, f"The evidence states: “{statement}”", ["e-s-1-1"])]
+    citations = [citation(f"c-s-1-{statement}", "e-s-1-1", "verified", statement)]
+    counterfactuals = [counterfactual("h") | {"without_cited": statement, "only_cited": statement}]
+    lake.write("counterfactuals/mcqa/s", "quiz|0", {"counterfactuals": counterfactuals})
+    lake.write("questions/mcqa", "quiz|0", {"questions": [question(1, text="Thirst?", options=[])]})
+    write_answers(lake, [evidence(1, 1, statement)], chains, [row], citations)
+    view = view_of(lake)
+    text = " ".join(format_answer(view, everything=True).split())
+    assert text.count("Thirst is a sign.") == 4 and text.count("Thirst is a sign”") == 1 and "*" not in text
+    assert describe_answer(None, statement) == "Thirst is a sign."
+    assert view.as_dict()["evidence"][0]["text"] == statement, "JSON has the words of the source"
 
 
 def test_evidence_is_used_only_by_a_verified_citation(lake: Lake) -> None:
