@@ -201,10 +201,21 @@ def _split_texts(texts: Sequence[str]) -> tuple[Iterable[str], Sequence[str]]:
 
 
 def _read_questions() -> Iterator[str]:
-    """Questions from standard input, one per line."""
-    if sys.stdin.isatty():
+    """Questions from standard input, one per line; those of a file are counted first, so that progress has a total."""
+    from evidence_assets.experiment.stage import discard_message, report_progress
+
+    is_typed = sys.stdin.isatty()
+    if is_typed:
         _print_hint("Enter one question per line; ctrl-D ends.")
-    return (line for line in sys.stdin if line.strip())
+    questions = filter(str.strip, sys.stdin)
+    total = None
+    if sys.stdin.seekable():
+        questions = list(questions)
+        total = len(questions)
+    report = report_progress("questions", discard_message if is_typed else _print_hint)
+    for completed, question in enumerate(questions, 1):
+        yield question
+        report(completed, total)
 
 
 def add_folder(lake: Lake, folder: Path, name: str = "") -> str:

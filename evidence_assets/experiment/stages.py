@@ -55,7 +55,7 @@ def select_evidence(plan: VariantPlan, context: StageContext) -> StageOutput:
     missing_source = missing_source_reason(plan.method.sources, context.benchmark)
     selector = NoEvidence(missing_source) if missing_source else plan.method.open_selector(context)
     questions = build_questions(context.read_input("questions"))
-    progress = context.progress("questions")
+    progress = None if context.ad_hoc_benchmark else context.progress("questions")  # one question has no progress
     return evidence_rows(plan.selector, selector, questions, context.previous_output, progress, record_encoder(context))
 
 

@@ -1,6 +1,9 @@
 """One question over documents, tables and a graph: who is asked, and whose answer is printed."""
 
+import io
 import json
+import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,8 @@ from evidence_assets.benchmarks.corpora import group_files
 from evidence_assets.benchmarks.declared_benchmarks import write_declarations
 from evidence_assets.benchmarks.records import Table
 from evidence_assets.cli import app
-from evidence_assets.cli.ask import add_folder, add_graph_file
+from evidence_assets.cli.ask import _read_questions, add_folder, add_graph_file
+from evidence_assets.experiment import stage
 from evidence_assets.experiment.asked_sources import MAX_TABLES, list_everything, rank_answers, select_tables
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.lake.errors import BadInput
@@ -171,6 +175,27 @@ def test_one_question_is_put_to_documents_tables_and_a_graph(club: Path) -> None
     for answer in answers:
         assert answer["counterfactual"] and any(row["used"] for row in answer["evidence"])
     assert Lake(club.parent / "lake").read("predictions").height > len(questions), "each source's answer is stored"
+
+
+def test_progress_counts_the_questions_of_a_file(club: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stage, "SECONDS_BETWEEN_REPORTS", 0.0)
+    questions = "What is the price of varnish?\n\nWhat is the price of rope?\n"
+    result = ask(club, "--table", str(club / "prices.csv"), questions=questions)
+    counts = re.findall(r"questions: (\d[^,]*),", result.stderr)
+    assert counts == ["1 of 2", "2 of 2"], "and none for the one question of each stage"
+
+
+class Pipe(io.StringIO):
+    """Standard input whose number of lines is not known before it ends."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def test_questions_of_a_pipe_are_answered_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = Pipe("Why?\nWho?\n")
+    monkeypatch.setattr(sys, "stdin", pipe)
+    assert next(_read_questions()) == "Why?\n" and pipe.read() == "Who?\n"
 
 
 def test_what_others_say_is_printed_below_the_answer(club: Path) -> None:
