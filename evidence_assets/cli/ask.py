@@ -318,9 +318,14 @@ def select_variant(family: str, source: QuestionSource, system: str, model: str)
             f"`evidence variants {family}` lists them"
         )
     variant = by_name[name]
-    if model and model != profiles.load().model_names("generator")[0]:
-        if "generator" not in used_model_kinds(systems.open_method(variant)):
-            raise BadInput(f"variant {name} asks no language model: remove --model, or choose another variant")
+    generators = profiles.load().generators
+    first, *_ = generators
+    model = model or first
+    is_asked = "generator" in used_model_kinds(systems.open_method(variant))
+    if not is_asked and model != first:
+        raise BadInput(f"variant {name} asks no language model: remove --model, or choose another variant")
+    if is_asked and (model != first or generators[model].backend != "extractive"):
+        # Named in the keys of its assets, so that answers with the model and without it are both kept.
         variant = variant.model_copy(update={"active_models": {"generator": model}})
     return variant.model_copy(update={"counterfactual": variant.explain})
 

@@ -374,6 +374,19 @@ def test_a_server_answers_by_its_address_with_a_short_call_for_each_order_with_a
     assert ["Fact: " in user for user in users] == [True, True, False, False]
 
 
+def test_answers_with_a_model_and_without_it_are_both_kept(
+    lake: Lake, only_server: FaultyServer, other_settings: pytest.MonkeyPatch
+) -> None:
+    answers = []
+    for options in ((), ("--model", only_server.url), ()):
+        other_settings.delenv("EVIDENCE_MODEL", raising=False)
+        answers.append(ask_about_cats(lake, *options))
+    assert [answer["reasoner"] for answer in answers] == ["extractive", "prompted", "extractive"]
+    with connect(lake.root) as connection:
+        for answer in answers:
+            assert distinct_ids(trace(connection, answer["prediction_id"]))["evidence"]
+
+
 def test_a_small_model_reads_the_best_of_several_facts(lake: Lake, only_server: FaultyServer) -> None:
     ask_about_cats(lake, "--model", only_server.url, text="How many hours do cats sleep when bees fly?")
     users = [body["messages"][-1]["content"] for body in only_server.bodies]
