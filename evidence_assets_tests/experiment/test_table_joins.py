@@ -314,6 +314,17 @@ def test_a_join_of_too_many_cells_is_reported_and_not_made() -> None:
     assert select_join(list_candidates(2, n_rows=6000), messages.append) is not None and len(messages) == 1
 
 
+def test_a_table_of_too_many_rows_to_look_up_others_is_reported_once() -> None:
+    orders = build_table("orders.csv", ["order", "product"], *((f"{n}", f"p{n % 5}") for n in range(10_000)))
+    kinds = ((f"p{n}", f"{n} kg", "blue", "tin") for n in range(5))
+    products = build_table("products.csv", ["product", "weight", "colour", "metal"], *kinds)
+    messages: list[str] = []
+    candidates = [build_candidate(orders, "order"), build_candidate(products, "weight")]
+    assert can_look_up(*candidates, "product")
+    assert select_join(candidates, messages.append) is None
+    assert messages == ["orders.csv and products.csv are not joined: 60,042 cells, more than 50,000"]
+
+
 # What the command prints, and where its cells lead
 
 
