@@ -74,7 +74,9 @@ def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
     name = f"{node.kind} {short_id(node.id)}"
     content = "(above)"
     if name not in first_rows:
-        texts = {k: " ".join(plain_text(str(v)).split()) for k, v in node.content.items() if v is not None and k != "why"}
+        texts = {
+            k: " ".join(plain_text(str(v)).split()) for k, v in node.content.items() if v is not None and k != "why"
+        }
         content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
         for text in (name, *(t for t in texts.values() if len(t) > MAX_REPEATED)):
             first_rows.setdefault(text, name)

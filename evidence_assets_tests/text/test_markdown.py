@@ -11,7 +11,7 @@ from evidence_assets.text.markdown import plain_text
         ("# Opening hours\n\n- **Tomasz Lis** joined\n  us.", "Opening hours\n\nTomasz Lis joined\n  us."),
         ("It says: “* **Fusee**: a cone.”", "It says: “Fusee: a cone.”"),
         ("**Note: the hall is closed.", "Note: the hall is closed."),
-        ("See [the *rules*](rules.md \"Rules\") and ![a map](map.png).", "See the rules and a map."),
+        ('See [the *rules*](rules.md "Rules") and ![a map](map.png).', "See the rules and a map."),
         ("> - Run `make test`.", "Run make test."),
         ("1. Open the valve.", "1. Open the valve."),
         ("2 * 3 * 4 = 24, x**2 in `a**b`", "2 * 3 * 4 = 24, x**2 in a**b"),
