@@ -57,7 +57,12 @@ class Word:
 
     @property
     def is_function(self) -> bool:
-        return self.lower in _FUNCTION_WORDS and not self.is_number
+        return self.lower in _FUNCTION_WORDS and not (self.is_number or self.is_month)
+
+    @property
+    def is_month(self) -> bool:
+        """Whether it is the month May, and no modal verb."""
+        return self.text == "May" and self.start > 0
 
     @property
     def is_mark(self) -> bool:

@@ -46,7 +46,7 @@ def find_matching_answer(
 
 def is_content(word: Word) -> bool:
     """Whether a word must be in a sentence that matches a question."""
-    return not (word.is_mark or word.lower in _FUNCTION_WORDS)
+    return word.is_month or not (word.is_mark or word.lower in _FUNCTION_WORDS)
 
 
 def content_stems(words: Sequence[Word]) -> list[str]:
@@ -56,9 +56,14 @@ def content_stems(words: Sequence[Word]) -> list[str]:
 
 def agrees(question: str, sentence: str) -> bool:
     """Whether a sentence has the polarity and the modal verbs of a question, and no restriction that it lacks."""
-    words, others = ({word.lower for word in split_tokens(text)} for text in (question, sentence))
+    words, others = ({*_lower_words(text)} for text in (question, sentence))
     has_limit = not _LIMITS.isdisjoint(others - words) or not _MODALS.isdisjoint(words ^ others)
     return not has_limit and is_denial(question) == is_denial(sentence)
+
+
+def _lower_words(text: str) -> Iterator[str]:
+    """The words of a text without the month May, which is no modal verb."""
+    return (word.lower for word in split_tokens(text) if not word.is_month)
 
 
 def _introduces(text: str, focus: QuestionFocus) -> bool:

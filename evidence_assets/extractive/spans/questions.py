@@ -258,7 +258,7 @@ def is_whole_answer(words: Sequence[Word], first: int, last: int, focus: Questio
     noun = words[numbers[-1] + 1 : end]
     match focus.kind:
         case "time":
-            return _is_time(words[first:last], focus)
+            return _is_time(words, first, last, focus)
         case "amount":
             return _is_amount(words[first:last], noun, focus)
         case _:
@@ -275,10 +275,25 @@ def _is_cut_number(words: Sequence[Word], first: int, last: int, focus: Question
     return words[last].text in SYMBOLS or (focus.kind in ("time", "amount") and bool(measures_of_unit(words[last])))
 
 
-def _is_time(span: Sequence[Word], focus: QuestionFocus) -> bool:
-    """Whether a span with a number is a time in the form that the question asks for, or a duration."""
-    is_quantity = candidate_kind(span) == "quantity"
-    return focus.fits_time(span) and (not is_quantity or any("duration" in measures_of_unit(word) for word in span))
+def _is_time(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
+    """Whether a span with a number is a time in the form that the question asks for, or a duration.
+
+    "When" asks for no duration but one from an event: "after ten days", not "ten minutes on foot".
+    """
+    span = words[first:last]
+    if not focus.fits_time(span) or candidate_kind(span) != "quantity":
+        return focus.fits_time(span)
+    asks_when = focus.wh >= 0 and focus.words[focus.wh].lower == "when"
+    next_word = words[last].lower if last < len(words) else ""
+    is_relative = not LISTS["from_event"].isdisjoint((_word_before(words, first), next_word))
+    has_duration = any("duration" in measures_of_unit(word) for word in span)
+    return has_duration and (is_relative or not asks_when)
+
+
+def _word_before(words: Sequence[Word], first: int) -> str:
+    """The word before a span, without determiners and the bounds of a number ("at least")."""
+    skipped = DETERMINERS | LISTS["number_bounds"]
+    return next((word.lower for word in reversed(words[:first]) if word.lower not in skipped), "")
 
 
 def _is_amount(span: Sequence[Word], noun: Sequence[Word], focus: QuestionFocus) -> bool:

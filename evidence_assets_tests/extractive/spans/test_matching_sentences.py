@@ -18,6 +18,7 @@ def answer(question: str, *texts: str) -> tuple[str, tuple[str, ...]] | None:
     [
         ("Who locks the gate at dusk?", "The gate is locked at dusk by the caretaker.", "caretaker"),
         ("Who washes the honey jars?", "The cook washes the honey jars.", "cook"),
+        ("Who washes the honey jars in May?", "In May the honey jars are washed by the cook.", "cook"),
         ("Who maintains the website?", "The website is maintained by bee_tom.", "bee_tom"),
         ("By whom is the guest book kept?", "The guest book is kept by the secretary.", "secretary"),
         ("Who gives tours?", "Tours are given by volunteers from the village.", "volunteers from the village"),

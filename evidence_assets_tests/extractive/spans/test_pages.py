@@ -9,8 +9,9 @@ import pytest
 from bench.answers.measure_pages import FALSE, RIGHT, STATEMENT, WRONG, grade_questions, read_set
 from evidence_assets import profiles
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
+from evidence_assets.extractive.spans.candidates import find_candidates
 from evidence_assets.extractive.spans.passages import split_passages
-from evidence_assets.extractive.spans.questions import analyze_question, is_whole_answer
+from evidence_assets.extractive.spans.questions import analyze_question, can_be_answer, is_whole_answer
 from evidence_assets.models.registry import get_encoder
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortTask
 from evidence_assets.reasoning.tasks import EvidenceItem
@@ -170,6 +171,30 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
     words, part = split_tokens(sentence), [word.text for word in split_tokens(span)]
     first = next(n for n in range(len(words)) if [word.text for word in words[n : n + len(part)]] == part)
     assert is_whole_answer(words, first, first + len(part), analyze_question(question)) is is_whole
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence", "span", "expected"),
+    [
+        ("When did the museum move?", "The museum is in the mill, ten minutes on foot from Ulm.", "ten minutes", False),
+        ("When are stitches taken out?", "Stitches are taken out after ten days.", "ten days", True),
+        ("When may they meet?", "They may meet at least two weeks after the injection.", "two weeks", True),
+        ("When is it due?", "It is due within about ten days.", "ten days", True),
+        ("When does it end?", "It lasts ten days.", "ten days", False),
+        ("How long does it last?", "It lasts ten days.", "ten days", True),
+        ("Where did she teach?", "She lived and taught in Leeds.", "Leeds", True),
+        ("When is the fair?", "The fair is on 8 May.", "8 May", True),
+    ],
+)
+def test_a_span_can_be_a_time_or_place_only_in_its_context(
+    question: str, sentence: str, span: str, expected: bool
+) -> None:
+    words = split_tokens(sentence)
+    start = sentence.index(span)
+    inside = [n for n, word in enumerate(words) if start <= word.start < start + len(span)]
+    ends = (inside[0], inside[-1] + 1)
+    is_candidate = ends in find_candidates(words) and can_be_answer(words, *ends, analyze_question(question))
+    assert is_candidate == expected
 
 
 @pytest.mark.parametrize(
