@@ -342,6 +342,8 @@ def can_be_answer(words: Sequence[Word], first: int, last: int, focus: QuestionF
         return sum(letter.isdigit() for word in span for letter in word.text) >= MIN_PHONE_DIGITS
     if _is_part(words, first, last, focus) or not _suits_kind(span, focus.kind):
         return False
+    if focus.kind == "place" and _is_of_another_verb(words, first, focus):
+        return False
     if focus.kind == "reason":
         return _is_reason(words, first, last, focus)
     is_admitted = candidate_kind(span, is_start=not first) in _ADMITTED.get(focus.kind, CANDIDATE_KINDS)
@@ -357,6 +359,18 @@ def _is_part(words: Sequence[Word], first: int, last: int, focus: QuestionFocus)
         name = (*words[first:last], *(word for word in neighbours if word.is_capital))
         return any(word.stem in focus.stems for word in name if word.is_content)
     return focus.kind == "time" and any(word.is_number or word.lower in LISTS["months"] for word in neighbours)
+
+
+def _is_of_another_verb(words: Sequence[Word], first: int, focus: QuestionFocus) -> bool:
+    """Whether the verb of a question has its place, and a span is in a clause that is joined to it.
+
+    "The walk starts at the cricket ground and leads around Tarn Water" starts at no water.
+    """
+    verb = _last_stem([word for word in focus.words if not word.is_mark])
+    place = next((n for n in reversed(range(first)) if words[n].stem == verb), first)
+    between = [word.lower for word in words[place + 1 : first]]
+    joint = next((n for n, word in enumerate(between) if word in LISTS["clause_joining"] - {","}), 0)
+    return not LISTS["place_prepositions"].isdisjoint(between[:joint])
 
 
 def _suits_kind(span: Sequence[Word], kind: str) -> bool:

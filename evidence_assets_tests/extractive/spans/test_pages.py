@@ -182,6 +182,8 @@ def test_a_number_is_whole_with_its_unit_and_noun(question: str, span: str, sent
         ("When is it due?", "It is due within about ten days.", "ten days", True),
         ("When does it end?", "It lasts ten days.", "ten days", False),
         ("How long does it last?", "It lasts ten days.", "ten days", True),
+        ("Where does the walk start?", "The walk starts at the mill and leads around Tarn Water.", "Tarn Water", False),
+        ("Where does the walk start?", "The walk starts at the mill and leads around Tarn Water.", "mill", True),
         ("Where did she teach?", "She lived and taught in Leeds.", "Leeds", True),
         ("When is the fair?", "The fair is on 8 May.", "8 May", True),
     ],
