@@ -74,9 +74,8 @@ def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
     name = f"{node.kind} {short_id(node.id)}"
     content = "(above)"
     if name not in first_rows:
-        texts = {
-            k: " ".join(plain_text(str(v)).split()) for k, v in node.content.items() if v is not None and k != "why"
-        }
+        values = {k: plain_text(str(v)) for k, v in node.content.items() if v is not None and k != "why"}
+        texts = {k: " ".join(text.split()) for k, text in values.items()}
         content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
         for text in (name, *(t for t in texts.values() if len(t) > MAX_REPEATED)):
             first_rows.setdefault(text, name)

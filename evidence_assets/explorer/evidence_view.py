@@ -50,7 +50,10 @@ class EvidenceView:
 
     @property
     def text(self) -> str:
-        """The evidence in one paragraph without Markdown; a column as its header and first cells, a cell with its row and header."""
+        """The evidence in one paragraph; a column as its header and first cells, a cell with its row and header.
+
+        A text is without the marks of Markdown.
+        """
         match self.row["kind"]:
             case "column":
                 header, *lines = self.row["text"].split("\n")

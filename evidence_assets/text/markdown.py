@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _LINE_MARK = re.compile(r"(?:^|(?<=“))[ \t]*(?:(?:#{1,6}|[-*+•]|>)[ \t]+)+", re.MULTILINE)
-"""The mark of a heading, a list item or a quotation, also in quotation marks; the number of an item says something and stays."""
+"""The mark of a heading, a list item or a quotation, also in quotation marks. The number of an item stays."""
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?: \"[^\"]*\")?\)")
 _CODE = re.compile(r"`([^`]+)`")
 _BOLD = re.compile(r"(?<![\w*])\*\*(?=[^\s*])|(?<=[^\s*])\*\*(?![\w*])")
