@@ -20,7 +20,7 @@ from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 
-VERSION = "20"
+VERSION = "21"
 SPAN_VERSION = "1"
 """Raise them whenever equal input may get a different answer; the second is that of :class:`SpanAnswers`."""
 
@@ -127,32 +127,40 @@ token limit is parsed."""
 class PromptedShortAnswers:
     """Asks a language model, with the retrieved facts and texts; ``from_texts`` answers from texts alone.
 
+    ``rules``: Answers from facts alone what it is sure of, with its probability, before the model; by default nothing.
+
     ``supported`` has the names of sourced facts in the reply; no source supports the rest of it.
     """
 
     name = "prompted"
 
-    def __init__(self, model: LanguageModel, from_texts: ShortAnswerSolver) -> None:
+    def __init__(
+        self, model: LanguageModel, from_texts: ShortAnswerSolver, rules: ShortAnswerSolver | None = None
+    ) -> None:
         self._model = model
         self._from_texts = from_texts
+        self._rules = rules
         self.model_id = model.model_id
-        version = SHORT_ANSWER.version_with(model.prompts)
-        self.version = content_id("prompted_short_answers", VERSION, version, model.version, from_texts.version)
+        versions = [SHORT_ANSWER.version_with(model.prompts), model.version, from_texts.version]
+        versions += [rules.version] if rules else []
+        self.version = content_id("prompted_short_answers", VERSION, *versions)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer per task, in order."""
-        of_texts = [task for task in tasks if task.has_only_texts]
-        of_facts = [task for task in tasks if not task.has_only_texts]
-        from_texts = iter(self._from_texts.answer(of_texts) if of_texts else ())
-        replies = iter(SHORT_ANSWER.ask_with_cost(self._model, of_facts) if of_facts else ())
-        answers = list[ShortAnswer | Failure]()
-        for task in tasks:
-            if task.has_only_texts:
-                answers.append(next(from_texts))
-            else:
-                result, reply = next(replies)
-                answers.append(replace(result, reply=reply))
-        return answers
+        answers = self._answer_by_rules(tasks)
+        of_texts = [number for number, task in enumerate(tasks) if task.has_only_texts]
+        if of_texts:
+            answers |= zip(of_texts, self._from_texts.answer([tasks[number] for number in of_texts]), strict=True)
+        asked = [number for number in range(len(tasks)) if number not in answers]
+        replies = SHORT_ANSWER.ask_with_cost(self._model, [tasks[number] for number in asked]) if asked else ()
+        answers |= {n: replace(result, reply=reply) for n, (result, reply) in zip(asked, replies, strict=True)}
+        return [answers[number] for number in range(len(tasks))]
+
+    def _answer_by_rules(self, tasks: Sequence[ShortTask]) -> dict[int, ShortAnswer | Failure]:
+        """The sure answers of the rules from facts alone, by the position of their task."""
+        of_facts = [number for number, task in enumerate(tasks) if task.facts and not task.texts]
+        answers = self._rules.answer([tasks[number] for number in of_facts]) if self._rules else ()
+        return {n: answer for n, answer in zip(of_facts, answers, strict=False) if answer.status == "answered"}
 
 
 class Reader(NamedModel, Protocol):

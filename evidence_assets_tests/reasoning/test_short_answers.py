@@ -1,6 +1,7 @@
 """Short answers, extracted from facts or from a language model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -110,6 +111,33 @@ def test_a_model_gets_the_facts_and_unsourced_answers_are_unsupported() -> None:
     other, _ = prompted(lambda _: "A man", FACTS[0], fact(5, "web", "made by", "man", sourced=False))
     assert isinstance(other, ShortAnswer)
     assert (other.answer, other.supported) == ("A man", ())
+
+
+class SureOfOne:
+    """Rules that are sure of the first of two questions."""
+
+    name = model_id = version = "rules"
+
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
+        assert all(not task.texts for task in tasks), "rules are asked about facts alone"
+        sure = ShortAnswer("spider", "answered", ("spider",), ("e1",), 0.9)
+        return [sure, replace(sure, status="ambiguous")][: len(tasks)]
+
+
+def test_rules_answer_from_facts_what_they_are_sure_of_and_a_model_the_rest() -> None:
+    generator = ScriptedGenerator(lambda _: "A larva")
+    solver = PromptedShortAnswers(LanguageModel(generator), NoAnswers(), SureOfOne())
+    text = EvidenceItem("t1", "sentence", "doc", "0:14", "A larva spins.")
+    tasks = [ShortTask(WEB, FACTS), ShortTask(WEB, FACTS), ShortTask(WEB, FACTS, (text,)), ShortTask(WEB, (), (text,))]
+    answers = solver.answer(tasks)
+    assert [answer.answer for answer in answers if isinstance(answer, ShortAnswer)] == [
+        "spider",
+        "A larva",
+        "A larva",
+        None,
+    ]
+    assert isinstance(answers[0], ShortAnswer) and answers[0].confidence == 0.9 and answers[0].reply is None
+    assert solver.version != PromptedShortAnswers(LanguageModel(generator), NoAnswers()).version
 
 
 def test_only_n_a_means_no_answer() -> None:
