@@ -11,6 +11,7 @@ from pathlib import Path
 from evidence_assets.extractive.readings import FactPath, find_readings, load_reading_weights
 from evidence_assets.extractive.spans.choice import find_answer, load_span_weights
 from evidence_assets.extractive.spans.comparisons import compare_statements
+from evidence_assets.extractive.spans.complete_statements import find_complete_statement
 from evidence_assets.extractive.spans.features import find_spans
 from evidence_assets.extractive.spans.frequent_questions import find_text_below
 from evidence_assets.extractive.spans.matching_sentences import find_matching_answer
@@ -68,7 +69,8 @@ class ExtractiveShortAnswers:
     (:mod:`evidence_assets.text.definitions`); the result of a comparison (:mod:`.spans.comparisons`); what a sentence
     has besides the question (:mod:`.spans.matching_sentences`); yes or no (:mod:`.spans.yes_no`); a span of a sentence
     (:mod:`.spans.choice`), with its expected F1 as confidence. Otherwise a statement that answers the question as a
-    whole (:mod:`.spans.statements`) is ``stated``.
+    whole (:mod:`.spans.statements`), or has its words and an answer of its kind (:mod:`.spans.complete_statements`), is
+    ``stated``.
     """
 
     name = "extractive"
@@ -106,8 +108,14 @@ class ExtractiveShortAnswers:
             return ShortAnswer(cited.text, "answered", (cited.text,), cited.evidence_ids, THRESHOLDS.yes_no_confidence)
         if asks_yes_or_no(question):
             return _answer_yes_or_no(question, passages)
-        if _is_negated(question):
-            return NO_ANSWER
+        answer = NO_ANSWER if _is_negated(question) else self._answer_by_similarity(question, passages)
+        if answer is not NO_ANSWER:
+            return answer
+        complete = find_complete_statement(question, passages)
+        return NO_ANSWER if complete is None else _state(complete, THRESHOLDS.yes_no_confidence)
+
+    def _answer_by_similarity(self, question: str, passages: tuple[Passage, ...]) -> ShortAnswer:
+        """The span or the statement that probably answers a question."""
         finder = cache(partial(find_spans, encoder=self._encoder))
         choice = find_answer(question, passages, finder, self._weights)
         if choice is not None:
