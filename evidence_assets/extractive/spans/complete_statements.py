@@ -7,12 +7,13 @@ but the sentence answers it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from evidence_assets.extractive.spans.candidates import candidate_kind, find_candidates
 from evidence_assets.extractive.spans.matching_sentences import agrees, is_content
 from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question, can_be_answer
-from evidence_assets.text.tokens import LISTS, Word, split_tokens
+from evidence_assets.text.tokens import LISTS, PREPOSITIONS, Word, split_tokens
 
 KINDS = ("person", "place", "time", "count", "amount", "reason")
 KINDS_IN_CONTEXT = ("person", "count", "reason")
@@ -24,26 +25,50 @@ _SEGMENT_MARKS = frozenset(",;–—-")
 _DAYS = LISTS["days"] | LISTS["months"]
 
 
+class _Query(NamedTuple):
+    """A question with the stems that a statement or its context has, and those that the statement itself has."""
+
+    text: str
+    focus: QuestionFocus
+    stems: set[str]
+    required: set[str]
+
+
 def find_complete_statement(question: str, passages: Sequence[Passage]) -> Passage | None:
     """The passage with most words of a question of those that answer it, the first of several; None without one."""
+    query = _read_question(question)
+    if query.focus.kind not in KINDS or not query.focus.is_simple or len(query.stems) < MIN_WORDS:
+        return None
+    complete = [passage for passage in passages if _states_answer(query, passage, passages)]
+    return min(complete, key=lambda passage: len(_find_missing(query, split_tokens(passage.text))), default=None)
+
+
+def _read_question(question: str) -> _Query:
     focus = analyze_question(question)
     places = [n for n, word in enumerate(focus.words) if is_content(word) and _must_be_stated(n, focus)]
-    stems = {focus.words[n].stem for n in places}
-    if focus.kind not in KINDS or not focus.is_simple or len(stems) < MIN_WORDS:
-        return None
     has_context = focus.kind in KINDS_IN_CONTEXT
     required = {focus.words[n].stem for n in places if not has_context or _must_be_near(n, focus)}
-    complete: list[tuple[int, Passage]] = []
-    for passage in passages:
-        words = split_tokens(passage.text)
-        missing = stems - {word.stem for word in words}
-        has_enough = len(stems) - len(missing) >= max(MIN_NEAR_WORDS, len(missing) + 1)
-        is_near = not missing or (required.isdisjoint(missing) and has_enough)
-        if not is_near or not missing <= _context_stems(passage, passages) or not agrees(question, passage.text):
-            continue
-        if any(_is_answer(words, *span, focus, stems - missing) for span in find_candidates(words)):
-            complete.append((len(missing), passage))
-    return min(complete, key=lambda pair: pair[0])[1] if complete else None
+    return _Query(question, focus, {focus.words[n].stem for n in places}, required)
+
+
+def _find_missing(query: _Query, words: Sequence[Word]) -> set[str]:
+    return query.stems - {word.stem for word in words}
+
+
+def _states_answer(query: _Query, passage: Passage, passages: Sequence[Passage]) -> bool:
+    """Whether a passage has the words of a question, as far as they are required, and an answer of its kind."""
+    words = split_tokens(passage.text)
+    missing = _find_missing(query, words)
+    relations = {word.lower for word in query.focus.words} & LISTS["from_event"]
+    if not relations <= {word.lower for word in words}:
+        return False  # "Who was director before Ida Roth?"
+    near_stems = query.stems - missing
+    has_enough = len(near_stems) >= max(MIN_NEAR_WORDS, len(missing) + 1)
+    if missing and not (has_enough and query.required.isdisjoint(missing)):
+        return False
+    if not missing <= _context_stems(passage, passages) or not agrees(query.text, passage.text):
+        return False
+    return any(_is_answer(words, *span, query.focus, near_stems) for span in find_candidates(words))
 
 
 def _must_be_stated(number: int, focus: QuestionFocus) -> bool:
@@ -87,16 +112,17 @@ def _is_answer(words: Sequence[Word], first: int, last: int, focus: QuestionFocu
 
 
 def _has_role(words: Sequence[Word], first: int, last: int, focus: QuestionFocus) -> bool:
-    """Whether a person may be who is asked for: before the verb, or after "by" or a label.
+    """Whether a person may be who is asked for: before the verb, or after "by" or a label, not "in Bergen".
 
     "Whom" and "did" ask for an object.
     """
-    asked = [word.lower for word in focus.words[focus.wh : focus.wh + 2]]
+    before = [word.lower for word in words[:first]][-1:]
+    if focus.words[focus.wh].lower != "who" or not (PREPOSITIONS - {"by"}).isdisjoint(before):
+        return False
     if not focus.is_subject:
-        return asked[0] == "who" and asked[1] not in ("do", "did")
+        return focus.words[focus.wh + 1].lower not in ("do", "did")
     verb = focus.words[focus.wh + 1].stem
-    is_agent = [word.lower for word in words[:first]][-1:] in (["by"], [":"])
-    return asked[0] == "who" and (is_agent or any(word.stem == verb for word in words[last:]))
+    return before in (["by"], [":"]) or any(word.stem == verb for word in words[last:])
 
 
 def _segment_stems(words: Sequence[Word], first: int, last: int) -> set[str]:

@@ -40,6 +40,8 @@ def test_a_sentence_with_all_words_and_the_kind_of_answer_is_stated(question: st
         ("Who chairs the chess club?", "The chess club meets on Fridays in Ulm."),
         ("Who took the minutes?", "The repair takes 15 minutes."),
         ("Who was treasurer before Ida Roth?", "Our treasurer, Ida Roth, is leaving."),
+        ("Who was head of the club before Ida Roth?", "The head of the club is Ida Roth, after Bo Lund had left."),
+        ("Who is head of the club?", "The head of the club came from Ulm and spoke in Bergen."),
         ("When does the museum open?", "The museum is open, ten minutes on foot from Ulm."),
         ("In which year was the great storm?", "The cross was put up in 1953, after all survived the great storm."),
         ("Where does the retake take place?", "The retake is oral and takes place in the week of 23 March."),
