@@ -69,13 +69,16 @@ MAX_REPEATED = 30
 _FIRST_RELATIONS = {lineage.CITED: 0, lineage.USED: 1}
 
 
+def _one_line(value: Any) -> str:
+    return " ".join(plain_text(str(value)).split())
+
+
 def _format_node(node: Any, first_rows: dict[str, str]) -> Text:
     """A row as one line; ``first_rows`` has the rows and texts printed so far, which are not repeated."""
     name = f"{node.kind} {short_id(node.id)}"
     content = "(above)"
     if name not in first_rows:
-        values = {k: plain_text(str(v)) for k, v in node.content.items() if v is not None and k != "why"}
-        texts = {k: " ".join(text.split()) for k, text in values.items()}
+        texts = {k: _one_line(v) for k, v in node.content.items() if v is not None and k != "why"}
         content = ", ".join(f"{k}: {f'as {first_rows[t]}' if t in first_rows else t}" for k, t in texts.items())
         for text in (name, *(t for t in texts.values() if len(t) > MAX_REPEATED)):
             first_rows.setdefault(text, name)
