@@ -151,9 +151,9 @@ class PromptedShortAnswers:
         of_texts = [number for number, task in enumerate(tasks) if task.has_only_texts]
         if of_texts:
             answers |= zip(of_texts, self._from_texts.answer([tasks[number] for number in of_texts]), strict=True)
-        asked = [number for number in range(len(tasks)) if number not in answers]
-        replies = SHORT_ANSWER.ask_with_cost(self._model, [tasks[number] for number in asked]) if asked else ()
-        answers |= {n: replace(result, reply=reply) for n, (result, reply) in zip(asked, replies, strict=True)}
+        others = [number for number in range(len(tasks)) if number not in answers]
+        replies = SHORT_ANSWER.ask_with_cost(self._model, [tasks[number] for number in others]) if others else ()
+        answers |= {n: replace(result, reply=reply) for n, (result, reply) in zip(others, replies, strict=True)}
         return [answers[number] for number in range(len(tasks))]
 
     def _answer_by_rules(self, tasks: Sequence[ShortTask]) -> dict[int, ShortAnswer | Failure]:
