@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize, tokenize_with_offsets
-from evidence_assets.reasoning.tables.lexicon import load_adjectives, related_headers
+from evidence_assets.reasoning.tables.lexicon import load_adjectives, load_lexicon, related_headers
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
+from evidence_assets.text.tokens import AUXILIARIES, LISTS, is_verb_form, split_tokens
 
 _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
@@ -180,16 +181,37 @@ def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
     return Mention(word.start, word.end, cells=tuple(cells), is_whole=False) if is_of_one_column else None
 
 
-def find_related_columns(view: TableView, word: str, *, of_person: bool = False) -> tuple[int, ...]:
-    """Columns that a word asks for without their name, the closest first: "price_eur" for "cost".
-
-    If a question asks for a person, also the one who does it: "Driver" for "Who drives it?".
-    """
-    headers = (*related_headers(word), *(stem(word) + ending for ending in ("r", "er", "or") if of_person))
+def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
+    """Columns that a word asks for without their name, the closest first: "price_eur" for "cost"."""
+    headers = related_headers(word)
     related = [j for header in headers for j in view.columns if header in collect_words(view.labels[j])]
     related += [j for j, measures in view.measures.items() if not measures.isdisjoint(headers)]
     shortened = (j for j in view.columns if any(map(word.startswith, _abbreviations(view.labels[j]))))
     return tuple(dict.fromkeys([*related, *shortened]))
+
+
+def find_person_columns(view: TableView, question: str) -> tuple[int, ...]:
+    """Columns of those who do what a question with "who" says: "Borrower" for "Who borrowed it?", not for "built".
+
+    A verb that says nothing of its own, as in "Who has it?", asks for all of them.
+    """
+    words = [word for word in split_tokens(question) if not word.is_mark]
+    first = [word for word in words[1:2] if word.is_content and words[0].lower != "whose"]
+    verbs = [*first, *filter(is_verb_form, words)]
+    stems = {word.stem for word in verbs if not {word.lower, word.stem} & (AUXILIARIES | LISTS["light_verbs"])}
+    roles = [stem_ + ending for stem_ in stems for ending in ("r", "er", "or")]
+    for names, deeds in load_lexicon()["roles"].items():
+        if not stems or not stems.isdisjoint(map(stem, deeds.split())):
+            roles += map(stem, names.split())
+    return tuple(j for j in view.columns if _is_of_person(view.labels[j], roles, stems))
+
+
+def _is_of_person(label: str, roles: Collection[str], stems: Collection[str]) -> bool:
+    """Whether a header has a role, or "by", alone or after one of the verbs: "Built by"."""
+    words = split_tokens(label)
+    is_agent = bool(words) and words[-1].lower == "by"
+    fits = not stems or len(words) == 1 or any(word.stem in stems for word in words)
+    return (is_agent and fits) or not collect_words(label).isdisjoint(roles)
 
 
 def _abbreviations(header: str) -> list[str]:
@@ -206,17 +228,15 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     columns = view.columns if columns is None else columns
     if words[:2] == ["how", "much"] and not {*words[2:3]} & STOP_WORDS:
         words = words[2:]
-    of_person = words[:1] in (["who"], ["whose"], ["whom"])
     columns = [j for j in columns if _can_answer(view, j, words)]
     headers = {j: collect_words(view.labels[j]) for j in columns}
     stems = [stem(word) for word in words if word not in STOP_WORDS]
     # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
     matching = ([j for j in columns if word in headers[j]] for word in stems)
     exact = [max(each, key=lambda j: len(headers[j] & {*stems})) for each in matching if each]
-    named = exact or [
-        j for word in words for j in find_related_columns(view, word, of_person=of_person) if j in headers
-    ]
-    return next(iter(named), None)
+    people = find_person_columns(view, question) if {*words[:2]} & {"who", "whose", "whom"} else ()
+    related = (j for word in words for j in find_related_columns(view, word))
+    return next((j for j in (*exact, *people, *related) if j in headers), None)
 
 
 def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evidence_assets.extractive.tables.mentions import find_named_column, find_related_columns
+from evidence_assets.extractive.tables.mentions import find_named_column, find_person_columns, find_related_columns
 from evidence_assets.extractive.tables.operations import Outcome, format_number
 from evidence_assets.extractive.tables.questions import (
     asks_for_number,
@@ -84,14 +84,15 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
     view = analysis.view
     text = _drop_degrees(analysis)
     words = _list_question_words(text, outcome)
-    related = [j for word in words for j in find_related_columns(view, word, of_person=words[0] == "who")]
+    related = [j for word in words for j in find_related_columns(view, word)]
     first_name = next(iter(view.name_columns), None)
     match words[0]:
         case "when":
             return next(iter(related), None)
-        case "who" | "where":
-            default = next(iter(view.text_columns), first_name) if words[0] == "who" else first_name
-            return next((j for j in related if j in view.text_columns), default)
+        case "who":
+            return _find_person_column(view, text, related)
+        case "where":
+            return next((j for j in related if j in view.text_columns), first_name)
         case "which" | "what":
             nouns = [stem(word) for word in words[1:] if word not in STOP_WORDS]
             columns = _list_answering_columns(analysis, outcome, words, nouns[:1])
@@ -103,6 +104,14 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             default = first_name if words[0] == "which" else None
             return next((j for j in related if j in columns), default)
     return None
+
+
+def _find_person_column(view: TableView, question: str, related: Sequence[int]) -> int | None:
+    """The column that "who" asks for, by default the first of texts; none of people who do something else."""
+    people = find_person_columns(view, question)
+    others = {*find_person_columns(view, "who")} - {*people}
+    columns = [j for j in view.text_columns if j not in others]
+    return next((j for j in (*people, *related, *columns) if j in columns), next(iter(view.name_columns), None))
 
 
 def _list_question_words(text: str, outcome: Outcome | None) -> list[str]:

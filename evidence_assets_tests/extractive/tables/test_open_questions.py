@@ -51,6 +51,31 @@ def test_the_name_in_a_question_is_no_answer() -> None:
     assert grade(museum, {"text": "who curates the Whale Loft?", "answers": []}) == (RIGHT, "")
 
 
+LOANS = TableView.of(
+    "",
+    ["object", "borrower", "city", "restored by"],
+    [["Tower clock", "Science Hall", "Ulm", "Ada Holt"], ["Water clock", "House of Glass", "Bonn", "Bo Lund"]],
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who borrowed the water clock?", "House of Glass"),
+        ("Who was the water clock lent to?", "House of Glass"),
+        ("Who has the water clock?", "House of Glass"),
+        ("Who restored the water clock?", "Bo Lund"),
+        ("Who built the water clock?", None),
+        ("Who was the water clock built by?", None),
+    ],
+)
+def test_a_column_of_people_answers_only_if_its_header_fits_the_verb(question: str, answer: str | None) -> None:
+    options = list_options(LOANS, question)
+    choice = answer_choice(LOANS, question, options).choice
+    labels = dict(zip("ABCDEFGH", options, strict=False))
+    assert (labels[choice.answer or ""] if choice.status == "answered" else None) == answer
+
+
 def test_a_word_of_the_caption_says_what_all_rows_are() -> None:
     parks = TableView.of(
         "Parks", ["Name", "Area"], [["Hyde Park", "142"], ["Green Park", "19"], ["Hampstead Heath", "320"]]
