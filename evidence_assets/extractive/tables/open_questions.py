@@ -48,7 +48,7 @@ def list_options(view: TableView, question: str) -> list[str]:
         cells = (cell for row in view.grid[1:] for cell in row if cell.values)
         same = {number, *(cell.plain for cell in cells if cell.values[0].states(outcome.number))}
         return [number, *(text for text in _rank_cells(view, question, None) if text not in same)]
-    column = _find_requested_column(analysis, outcome)
+    column = _distinguish_rows(view, _find_requested_column(analysis, outcome), outcome)
     ranked = _rank_cells(view, question, column, outcome.rows)
     if column is not None or named is not None:
         return ranked
@@ -112,6 +112,18 @@ def _find_person_column(view: TableView, question: str, related: Sequence[int]) 
     others = {*find_person_columns(view, "who")} - {*people}
     columns = [j for j in view.text_columns if j not in others]
     return next((j for j in (*people, *related, *columns) if j in columns), next(iter(view.name_columns), None))
+
+
+def _distinguish_rows(view: TableView, column: int | None, outcome: Outcome) -> int | None:
+    """The requested column, or the name column in which compared rows differ if that has one name for all.
+
+    Of "Dental cleaning" of a dog and of a cat, the dearer one is that of the dog.
+    """
+    if outcome.operation != "superlative" or column not in view.name_columns:
+        return column
+    rows = {i for i, _ in outcome.cells if i in view.body}
+    differing = (j for j in (column, *view.name_columns) if len({view.text_at((i, j)) for i in rows}) > 1)
+    return next(differing, column)
 
 
 def _list_question_words(text: str, outcome: Outcome | None) -> list[str]:

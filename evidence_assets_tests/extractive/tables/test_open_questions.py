@@ -51,6 +51,17 @@ def test_the_name_in_a_question_is_no_answer() -> None:
     assert grade(museum, {"text": "who curates the Whale Loft?", "answers": []}) == (RIGHT, "")
 
 
+def test_of_rows_that_share_a_name_the_one_in_which_they_differ_is_the_answer() -> None:
+    rows = [["Cleaning", "dog", "390"], ["Cleaning", "cat", "310"], ["Chip", "any", "24"], ["Surgery", "dog", "285"]]
+    view = TableView.of("", ["service", "animal", "price"], rows)
+    for question, answer in (
+        ("Which is more expensive, a cleaning for a dog or for a cat?", "dog"),
+        ("Which is cheaper, a cleaning for a dog or for a cat?", "cat"),
+        ("Which service is the cheapest?", "Chip"),
+    ):
+        assert list_options(view, question)[0] == answer
+
+
 LOANS = TableView.of(
     "",
     ["object", "borrower", "city", "restored by"],
