@@ -8,7 +8,7 @@ import pytest
 from bench.tables.fit_asked_tables import read_cases
 from bench.tables.measure_plain import FOLDER, RIGHT, WRONG, WRONG_LIST, grade, grade_set, read_table
 from evidence_assets.experiment.scores.calibration import fit_answers
-from evidence_assets.extractive.tables.open_questions import list_options
+from evidence_assets.extractive.tables.open_questions import asks_for_list, list_options
 from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.extractive.tables.solver_calls import answer_choice
@@ -41,6 +41,21 @@ def test_most_answers_on_plain_tables_are_right_and_few_wrong(name: str, n_right
 )
 def test_a_word_that_several_names_have_restricts_the_rows(question: str, answer: str) -> None:
     assert list_options(CUPS, question)[0] == answer
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("Which cups are blue?", True),
+        ("Which cups hold 3 kg?", True),
+        ("Which cups have 3 prices?", True),
+        ("Which cups have 3 handles?", False),
+        ("Which cups are not blue?", False),
+        ("Which cup is blue?", False),
+    ],
+)
+def test_several_cells_are_no_list_with_a_number_of_what_the_table_lacks(question: str, expected: bool) -> None:
+    assert asks_for_list(CUPS, question) == expected
 
 
 def test_the_name_in_a_question_is_no_answer() -> None:
