@@ -158,9 +158,11 @@ class PromptedShortAnswers:
 
     def _answer_by_rules(self, tasks: Sequence[ShortTask]) -> dict[int, ShortAnswer | Failure]:
         """The sure answers of the rules from facts alone, by the position of their task."""
+        if self._rules is None:
+            return {}
         of_facts = [number for number, task in enumerate(tasks) if task.facts and not task.texts]
-        answers = self._rules.answer([tasks[number] for number in of_facts]) if self._rules else ()
-        return {n: answer for n, answer in zip(of_facts, answers, strict=False) if answer.status == "answered"}
+        answers = self._rules.answer([tasks[number] for number in of_facts])
+        return {n: answer for n, answer in zip(of_facts, answers, strict=True) if answer.status == "answered"}
 
 
 class Reader(NamedModel, Protocol):
