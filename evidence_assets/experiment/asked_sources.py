@@ -39,6 +39,8 @@ from evidence_assets.text.words import TABLE_WORDS, split_words
 
 MAX_TABLES = 5
 """Tables that a question is put to: those with the most words of it. Each takes about 0.2 s."""
+MIN_ROOT = 4
+"""Minimum letters that "valuable" shares with the header "value"."""
 _NAME = re.compile(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*|(?<=\bin )(?:1\d|20)\d\d\b")
 """A word inside a sentence, whose capital letter or digit says that it is a name; or a year."""
 _DIGIT = re.compile(r"\d")
@@ -182,7 +184,9 @@ def _may_answer(table: Table, question: str, options: Sequence[str]) -> bool:
     words = _collect_words(table, table.rows)
     names = [name for name in _NAME.findall(question) if name != "I" and (not name[0].islower() or _DIGIT.search(name))]
     kinds = [collect_words(kind) & words for kind in _KIND.findall(question)]
-    has_words = all(collect_words(name) <= words for name in names) and all(kind <= labels for kind in kinds)
+    has_names = all(collect_words(name) <= words for name in names) and all(kind <= labels for kind in kinds)
+    is_open = not options and not TABLE_SOLVER.is_statement(question)
+    has_words = has_names and (not is_open or _has_all_words(table, question))
     return has_words and not _names_another(table, question, words) and _has_options(table, question, options)
 
 
@@ -209,9 +213,9 @@ def _qualified_nouns(question: str, known_words: frozenset[str]) -> Iterator[Wor
 
 
 def _has_all_words(table: Table, question: str) -> bool:
-    """Whether a joined table has all words of a question but numbers and those that ask for an operation.
+    """Whether a table has all words of a question but numbers and those that ask for an operation.
 
-    A join that lacks a word would answer a question that no single table is asked: "the weight of the fastest boat".
+    Without that, "How many chickens can I keep on my plot?" would count the plots whose notes have "keeps".
     """
     rest = question
     for degree in reversed(find_degree_words(question)):
@@ -220,7 +224,9 @@ def _has_all_words(table: Table, question: str) -> bool:
         rest = " ".join(pattern(operation).sub(" ", rest).split())
     rest = _drop_verb(rest, _find_known_words(table, rest))
     words = {stem(word) for word in tokenize(rest) if word not in STOP_WORDS | TABLE_WORDS and not word[0].isdigit()}
-    return words <= _find_known_words(table, rest)
+    roots = tuple(label for label in _collect_words(table, ()) if len(label) >= MIN_ROOT)
+    unknown = words - _find_known_words(table, rest)
+    return all(word.startswith(roots) for word in unknown)
 
 
 def _drop_verb(question: str, known_words: frozenset[str]) -> str:
