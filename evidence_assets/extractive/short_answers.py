@@ -157,7 +157,7 @@ class ExtractiveShortAnswers:
 
 def _find_definition(question: str, passages: Sequence[Passage]) -> Passage | None:
     """The first passage that defines the term of the question, if it asks for a definition."""
-    term = asked_term(question)
+    term = asked_term(question, is_one_thing=True)
     return next((passage for passage in passages if defines(passage.text, term)), None)
 
 

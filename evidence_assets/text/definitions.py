@@ -8,26 +8,31 @@ from evidence_assets.text.tokens import AUXILIARIES, DETERMINERS, PREPOSITIONS, 
 
 MAX_TERM_WORDS = 4
 _QUESTION = re.compile(
-    r"\s*what(?:(?: is| are|['’]s)\s+(?:an? )?(?P<term>[^?]+)|(?: does| do)\s+(?:an? )?(?P<meant>[^?]+?)\s+mean)"
+    r"\s*what(?:(?: is| are|['’]s)\s+(?:an? |(?P<one>the ))?(?P<term>[^?]+)"
+    r"|(?: does| do)\s+(?:an? )?(?P<meant>[^?]+?)\s+mean)"
     r"\s*\?*\s*",
     re.IGNORECASE,
 )
 _DEFINED = (
     r"(?:\s+(?:is|are)\s+(?:an?|the|any|one|each|every|what|when|where|how)\b"
-    r"|\s+(?:means?|refers? to|denotes?|stands? for)\b|:\s+\S+\s+\S+\s+\S)"
+    r"|\s+(?:means?|refers? to|denotes?|stands? for)\b|(?::|\s+[–—-])\s+\S+\s+\S+\s+\S)"
 )
-"""What follows a term that a sentence defines: "is a", "means", or a colon and three words."""
+"""What follows a term that a sentence defines: "is a", "means", or a colon or dash and three words."""
 _MARKUP = re.compile(r"[*_`\"“”]")
 
 
-def asked_term(question: str) -> list[Word]:
+def asked_term(question: str, *, is_one_thing: bool = False) -> list[Word]:
     """The words of the term whose definition a question asks for; empty if it asks for something else.
+
+    ``is_one_thing``: "The" may precede the term, as in "What is the Parson?", which may ask for an attribute instead.
 
     >>> [[word.text for word in asked_term(q)] for q in ("What is a milk run?", "What is the price of milk?")]
     [['milk', 'run'], []]
     """
     match = _QUESTION.fullmatch(question)
-    words = split_tokens(match["term"] or match["meant"]) if match else []
+    if match is None or (match["one"] and not is_one_thing):
+        return []
+    words = split_tokens(match["term"] or match["meant"])
     others = DETERMINERS | PREPOSITIONS | AUXILIARIES
     if len(words) > MAX_TERM_WORDS or any(word.is_mark or word.lower in others for word in words):
         return []

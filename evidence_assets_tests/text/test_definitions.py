@@ -37,6 +37,8 @@ def test_a_term_is_asked_for_without_an_article_that_names_one_thing(question: s
         ("Milk runs are the trips of one lorry.", True),
         ("A milk run means that one lorry collects all.", True),
         ("- **Milk run**: a round trip to suppliers", True),
+        ("**Milk run** – a round trip to suppliers", True),
+        ("Milk run - Monday", False),
         ("A milk run is cheaper than a courier.", False),
         ("A milk run is planned each week.", False),
         ("The driver of a milk run is a woman.", False),
@@ -46,6 +48,15 @@ def test_a_term_is_asked_for_without_an_article_that_names_one_thing(question: s
 )
 def test_a_definition_starts_with_the_term_and_says_what_it_is(sentence: str, is_definition: bool) -> None:
     assert defines(sentence, asked_term("What is a milk run?")) == is_definition
+
+
+def test_a_term_with_the_may_be_an_attribute_and_is_read_where_a_sentence_must_define_it() -> None:
+    question = "What is the Parson?"
+    assert not asked_term(question)
+    term = asked_term(question, is_one_thing=True)
+    assert defines("**The Parson** – the vessel in which the water is heated", term)
+    assert not defines("The Parson was bought in 1990.", term)
+    assert not asked_term("What is the price of milk?", is_one_thing=True)
 
 
 def test_a_definition_is_stated_with_its_sentence() -> None:

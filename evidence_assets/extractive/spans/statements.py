@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,8 +21,10 @@ from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.text.words import split_words, stem
 
 SPAN = "span"
+_ADJECTIVE = re.compile(r"how (?!much\b|many\b|long\b|often\b|far\b|old\b)(\w+) (?:is|are|was|were)\b", re.IGNORECASE)
 WEIGHTS_FILE = Path(__file__).with_suffix(".yaml")
 
 
@@ -53,7 +56,13 @@ def find_statement(described: DescribedPassages, question: str, weights: Stateme
     best = choose_statement(described, weights)
     if best is None or best.probability < weights.thresholds[analyze_question(question).kind]:
         return None
-    return best
+    return best if _has_degree(best.passage.text, question) else None
+
+
+def _has_degree(statement: str, question: str) -> bool:
+    """Whether a statement has the adjective of "How deep is it?"; a length alone says something else."""
+    match = _ADJECTIVE.match(question)
+    return match is None or stem(match[1].lower()) in {stem(word) for word in split_words(statement.lower())}
 
 
 def describe_statements(
