@@ -40,6 +40,8 @@ def list_options(view: TableView, question: str) -> list[str]:
     outcome = compute_outcome(view, question)
     analysis = analyze_text(view, question, is_question=True)
     named = find_value_column(view, question)
+    if named is not None and _lacks_cell(view, question, named):
+        return []
     if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
         is_named = named is not None or analysis.rows
         return _rank_cells(view, question, named if is_named else _find_requested_column(analysis, None))
@@ -54,6 +56,14 @@ def list_options(view: TableView, question: str) -> list[str]:
         return ranked
     of_rows = {number, *(text for i in outcome.rows for text in view.row_texts(i).values())}
     return [number, *(text for text in ranked if text not in of_rows)]
+
+
+def _lacks_cell(view: TableView, question: str, column: int) -> bool:
+    """Whether the rows that a question names have nothing in the requested column: cells of other rows answer nothing."""
+    words = collect_words(question)
+    names = {(i, j): collect_words(view.text_at((i, j))) for i in view.body for j in view.name_columns}
+    rows = {i for (i, _), name in names.items() if name and name <= words}
+    return bool(rows) and not any(view.text_at((i, column)).strip() for i in rows)
 
 
 def asks_for_list(view: TableView, question: str) -> bool:

@@ -22,7 +22,7 @@ CUPS = TableView.of(
 
 @pytest.mark.parametrize(
     ("name", "n_right", "n_wrong"),
-    [("first", 612, 16), ("second", 260, 22), ("third", 282, 16), ("fourth", 233, 40), ("fifth", 130, 64)],
+    [("first", 612, 16), ("second", 259, 22), ("third", 282, 16), ("fourth", 233, 40), ("fifth", 130, 64)],
 )
 def test_most_answers_on_plain_tables_are_right_and_few_wrong(name: str, n_right: int, n_wrong: int) -> None:
     verdicts = Counter(verdict for _, verdict, _ in grade_set(name))
@@ -107,6 +107,14 @@ def test_a_word_of_the_caption_says_what_all_rows_are() -> None:
         "Parks", ["Name", "Area"], [["Hyde Park", "142"], ["Green Park", "19"], ["Hampstead Heath", "320"]]
     )
     assert list_options(parks, "Which park is the largest?")[0] == "Hampstead Heath"
+
+
+def test_an_empty_cell_of_the_named_row_is_not_replaced_by_that_of_another() -> None:
+    rows = [["Old Mill", "barley wine", ""], ["Pint-Sized Ann", "ale", "3.60"], ["Fog Bell", "stout", "4.10"]]
+    beers = TableView.of("", ["Beer", "Style", "Pint GBP"], rows)
+    assert list_options(beers, "What does a pint of Old Mill cost?") == []
+    assert list_options(beers, "What does a pint of Fog Bell cost?")[0] == "4.10"
+    assert list_options(beers, "Which style is Old Mill?")[0] == "barley wine"
 
 
 @pytest.mark.parametrize("question", ["Which has more CPU cores, a1 or b2?", "Which has the most CPU cores?"])
