@@ -9,8 +9,7 @@ The right side is therefore a lower bound of the optimum for any u (weak duality
 below it. The optimal u of the texts of a pool are similar, so those of a few solved texts suffice.
 
 The matrix below C comes from the ground cost (:meth:`~.ground_cost.GroundCost.lower` or, as a first filter,
-:meth:`~.ground_cost.GroundCost.relaxed_lower`), in float32 minus its rounding error. Devices return one number per
-token; exact solving runs on the CPU.
+:meth:`~.ground_cost.GroundCost.relaxed_lower`), in float32 minus its rounding error.
 
 A pass reads texts in chunks, which worker threads take in turn, and multiplies blocks of their rows. Chunks and blocks
 do not depend on the number of threads, so bounds are reproducible to the bit.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
@@ -64,6 +66,13 @@ def jensen_shannon_matrix(p: ArrayLike, q: ArrayLike, block_elements: int = 1 <<
     result -= 0.5 * (_entropy(a)[:, None] + _entropy(b)[None, :])
     np.clip(result, 0.0, np.log(2.0), out=result)
     return result
+
+
+def jensen_shannon_tensor(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    """As :func:`jensen_shannon_matrix`, on the device of ``p`` and ``q``, of which ``p`` has few rows."""
+    entropies = [torch.special.entr(rows).sum(dim=1) for rows in (p, q)]
+    mixture_entropies = torch.stack([torch.special.entr((q + row) / 2).sum(dim=1) for row in p])
+    return (mixture_entropies - (entropies[0][:, None] + entropies[1]) / 2).clamp(0, math.log(2))
 
 
 def _write_mixture_entropies(p: Array, q: Array, buffers: Array, out: Array) -> None:

@@ -27,17 +27,17 @@ def sum_error(terms: int) -> float:
 
 
 class Workspace:
-    """Preallocated memory of one thread.
+    """Preallocated memory of one thread, on the CPU or another device.
 
     ``tokens``, ``chunk``: Query tokens and pool rows of a chunk, whose products are kept; ``block``: rows of which the
     vectors are in memory at a time; ``width``: dimensions.
     """
 
-    def __init__(self, tokens: int, chunk: int, block: int, width: int) -> None:
+    def __init__(self, tokens: int, chunk: int, block: int, width: int, device: torch.device | None = None) -> None:
         self.tokens = tokens
         self.block = block
-        self._rows = torch.empty((2, block, width), dtype=torch.float32)
-        self._products = torch.empty((3, tokens * chunk), dtype=torch.float32)
+        self._rows = torch.empty((2, block, width), dtype=torch.float32, device=device)
+        self._products = torch.empty((3, tokens * chunk), dtype=torch.float32, device=device)
 
     def rows(self, count: int) -> tuple[torch.Tensor, ...]:
         """Two buffers of ``count`` rows; the first one receives the points."""
@@ -50,11 +50,11 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a pool; ``factors`` are those of :meth:`GroundCost.factors` for them."""
+    """Rows of a pool; ``factors`` are those of :meth:`GroundCost.factors` for them. On a device, all are tensors."""
 
-    vectors: NDArray[Any]
-    rows: NDArray[np.int64]
-    factors: Array | None = None
+    vectors: NDArray[Any] | torch.Tensor
+    rows: NDArray[np.int64] | torch.Tensor
+    factors: Array | torch.Tensor | None = None
 
     def blocks(self, work: Workspace, factor: float = 1.0) -> Iterator[tuple[slice, torch.Tensor]]:
         """Vectors in float32, multiplied by ``factor`` · :attr:`factors`, in blocks that stay in the cache.
@@ -63,19 +63,25 @@ class Chunk:
         """
         scale = None
         if self.factors is not None:
-            scale = torch.from_numpy(factor * self.factors).to(torch.float32)[:, None]
+            scale = torch.as_tensor(factor * self.factors).to(torch.float32)[:, None]
         for start in range(0, len(self.rows), work.block):
             block = slice(start, min(start + work.block, len(self.rows)))
             x = work.rows(block.stop - start)[0]
-            x.copy_(torch.from_numpy(self.vectors.take(self.rows[block], axis=0)))
+            x.copy_(self._read(self.rows[block]))
             yield block, x if scale is None else x.mul_(scale[block])
+
+    def _read(self, rows: NDArray[np.int64] | torch.Tensor) -> torch.Tensor:
+        if isinstance(self.vectors, torch.Tensor):
+            return self.vectors[rows]
+        return torch.from_numpy(self.vectors.take(np.asarray(rows), axis=0))
 
 
 class GroundCost(ABC):
     r"""Cost of moving one unit of mass from a token of one text to a token of another.
 
     A cost has three parts: the points to compare (:meth:`vectors`, :meth:`factors`, :meth:`points`), their exact matrix
-    in float64, and a lower bound in float32 (:meth:`features`, :meth:`lower`), by which the search prunes texts. A cost
+    in float64 (:meth:`matrix`, and :meth:`device_matrix` for points on a device), and a lower bound in float32
+    (:meth:`features`, :meth:`lower`; on the device of the features), by which the search prunes texts. A cost
     whose bound is expensive may add a cheaper, lower one (:meth:`relax`, :meth:`relaxed_lower`). The docstrings have
     the formulas and the proofs of the bounds.
 
@@ -99,7 +105,7 @@ class GroundCost(ABC):
         """Factors that scale vectors before :meth:`points`; None uses the vectors as points."""
         return None
 
-    def points(self, scaled: Array) -> Array:
+    def points(self, scaled: torch.Tensor) -> torch.Tensor:
         """Points from vectors multiplied by :meth:`factors`."""
         return scaled
 
@@ -107,11 +113,18 @@ class GroundCost(ABC):
         """A text as a measure: its points, and its weights (BM25, idf …) as masses."""
         text = TokenMeasure(vectors, weights)
         factors = self.factors(text.weights, temperature)
-        return text if factors is None else TokenMeasure(self.points(text.points * factors[:, None]), text.weights)
+        if factors is None:
+            return text
+        points = self.points(torch.from_numpy(text.points * factors[:, None]))
+        return TokenMeasure(points.numpy(), text.weights)
 
     @abstractmethod
     def matrix(self, x: Array, y: Array) -> Array:
         """Exact costs between the points of ``x`` and ``y``, n × m, in float64."""
+
+    @abstractmethod
+    def device_matrix(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """As :meth:`matrix`, to rounding in float64, of points on one device."""
 
     @abstractmethod
     def features(self, points: Array) -> tuple[Array32, ...]:

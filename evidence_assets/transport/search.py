@@ -10,6 +10,10 @@
 
 Pruned texts are provably farther than the k-th, so the result equals that of solving all texts. Texts are solved in
 waves of a fixed size, so that all that is returned is the same for any number of threads.
+
+Where the vectors are on a device (:mod:`.on_device`), step 2 is left out, and the device computes the bounds of all
+texts and the costs of those that are solved. The nearest are solved again from the costs that the CPU computes, so that
+the result is the same to the bit.
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ from .bounds import BoundPass, TextBounds
 from .exact import Solution, solve_transport
 from .ground_cost import CostLike, GroundCost, get_ground_cost
 from .measure import TokenMeasure
+from .on_device import DeviceBounds, DevicePool
 from .pool import IntArray, TextCollection
 
 SEED_TEXTS = 16
@@ -65,7 +70,7 @@ class NearestTexts:
 
 @dataclass(frozen=True, eq=False)
 class _SolvedText:
-    """A solved text: its tokens with mass, and the solution."""
+    """A solved text: its tokens with mass, and the solution; the points of a device stay there."""
 
     text: int
     points: Array
@@ -134,7 +139,8 @@ def find_nearest_texts(
     """Find the exact k nearest texts of a pool for each query, by optimal transport cost.
 
     ``measures``: Queries as measures under the cost (such as the options of a question), which share the pass.
-    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, or other texts that are read in parts.
+    ``pool``: A :class:`~.pool.TokenPool`, which may be memory-mapped, other texts that are read in parts, or a
+        :class:`~.on_device.DevicePool`.
     ``k``: At least 1; a smaller pool returns all of its texts.
     ``cost``: The name of a registered cost (:mod:`.costs`) or a GroundCost; ``temperature`` is its T > 0.
     ``threads``: Worker threads; default: all CPUs of this process, or none for a pool too small to gain from them.
@@ -154,8 +160,9 @@ def find_nearest_texts(
         return [query.result(0) for query in queries]
     n_threads = threads or count_processors()
     if len(pool) < MIN_FILTERED_TEXTS:
-        pool = pool.select(range(len(pool)))  # in memory, as texts are read again
         n_threads = threads or 1
+        if not isinstance(pool, DevicePool):
+            pool = pool.select(range(len(pool)))  # in memory, as texts are read again
     # Several threads of BLAS sum in another order; those of torch would wait for each other. Callers search small pools
     # in threads of their own, which must not change the number that torch keeps for all.
     is_small = n_threads == 1 and len(pool) < MIN_FILTERED_TEXTS
@@ -165,7 +172,10 @@ def find_nearest_texts(
         ThreadPoolExecutor(n_threads) as executor,
     ):
         run = map if n_threads == 1 else executor.map
-        search = _Search(ground, pool, temperature, n_threads, run)
+        options = (temperature, n_threads, run)
+        search = (
+            _DeviceSearch(ground, pool, *options) if isinstance(pool, DevicePool) else _Search(ground, pool, *options)
+        )
         seeds = [search.solve_seeds(query) for query in queries]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]
@@ -214,7 +224,7 @@ class _Search:
                 (tight_bounds,) = self._text_bounds([query], group[~is_pruned])
                 self._search(query, group[~is_pruned], tight_bounds)
 
-    def _search(self, query: _Query, texts: IntArray, bounds: TextBounds) -> None:
+    def _search(self, query: _Query, texts: IntArray, bounds: TextBounds | DeviceBounds) -> None:
         """Solve the texts with the least bounds until no other can be among the nearest."""
         for text in query.nearest():
             bounds.tighten(query.potentials[text])
@@ -269,3 +279,22 @@ class _Search:
         masses = [query.masses for query in queries]
         options = (self.temperature, self.threads)
         return BoundPass(self.cost, self.cost.lower, features, masses, (), *options).text_bounds(self.pool, texts)
+
+
+@dataclass(frozen=True, eq=False)
+class _DeviceSearch(_Search):
+    """A search of texts whose vectors are on a device, which computes their costs and bounds."""
+
+    pool: DevicePool
+
+    def solve_nearest(self, queries: Sequence[_Query], seeds: Sequence[Sequence[_SolvedText]]) -> None:
+        for query in queries:
+            bounds = DeviceBounds(self.pool, self.cost, query.points, query.masses, self.temperature)
+            self._search(query, np.arange(len(self.pool)), bounds)
+            within = [text for text, distance in query.distances.items() if distance <= query.limit]
+            for solved in self.map(partial(super()._solve, query), within):
+                query.distances[solved.text] = solved.solution.value
+
+    def _solve(self, query: _Query, text: int) -> _SolvedText:
+        masses, costs = self.pool.costs(text, self.cost, query.points, self.temperature)
+        return _SolvedText(text, query.points[:0], masses, solve_transport(query.masses, masses, costs))

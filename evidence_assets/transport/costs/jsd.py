@@ -55,7 +55,7 @@ import torch
 
 from evidence_assets.models.vectors import Array
 
-from ..divergence import jensen_shannon_matrix
+from ..divergence import jensen_shannon_matrix, jensen_shannon_tensor
 from ..ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace, register_cost, sum_error
 
 # (c0, c1, c2); each c0 is lowered by 2e-5 for the grid of the proof of (1)
@@ -124,11 +124,14 @@ class JensenShannon(GroundCost):
     def factors(self, weights: Array, temperature: float) -> Array | None:
         return np.asarray(weights / temperature)
 
-    def points(self, scaled: Array) -> Array:
-        return torch.softmax(torch.from_numpy(scaled), dim=1).numpy()
+    def points(self, scaled: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(scaled, dim=1)
 
     def matrix(self, x: Array, y: Array) -> Array:
         return jensen_shannon_matrix(normalise_rows(x), normalise_rows(y))
+
+    def device_matrix(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return jensen_shannon_tensor(x / x.sum(dim=1, keepdim=True), y / y.sum(dim=1, keepdim=True))
 
     def features(self, points: Array) -> tuple[Array32, ...]:
         fourth_root = np.maximum(normalise_rows(points) ** 0.25, np.exp(LOWEST_LOGARITHM))
@@ -149,7 +152,7 @@ class JensenShannon(GroundCost):
         the norm N of the squares, t ≤ ½ ln N ≤ t + ¼ ln d.
         """
         d = features[0].shape[1]
-        largest, norms = torch.empty((2, len(chunk.rows)))
+        largest, norms = features[0].new_empty((2, len(chunk.rows)))
         sum_a, sum_b, cube_sum = self._multiply_roots(features, chunk, work, norms)
         torch.log(norms, out=largest).abs_()
         if largest.max() < 30:  # the sums of fourth powers neither overflow nor underflow

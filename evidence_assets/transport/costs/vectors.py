@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch.nn.functional import normalize
 
 from evidence_assets.models.vectors import Array, unit_rows
 
 from ..ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace, register_cost, sum_error
+
+TINY = 1e-150
+"""Least length of a vector other than zero."""
 
 
 @register_cost
@@ -26,6 +30,9 @@ class Cosine(GroundCost):
 
     def matrix(self, x: Array, y: Array) -> Array:
         return np.asarray(np.clip(1.0 - unit_rows(x) @ unit_rows(y).T, 0.0, 2.0))
+
+    def device_matrix(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (1 - normalize(x, eps=TINY) @ normalize(y, eps=TINY).T).clamp(0, 2)
 
     def features(self, points: Array) -> tuple[Array32, ...]:
         return (unit_rows(points).astype(np.float32),)
@@ -66,6 +73,9 @@ class Euclidean(GroundCost):
         """Computed from differences, because the expanded square loses half of the digits for close points."""
         return np.stack([np.linalg.norm(y - row, axis=1) for row in x])
 
+    def device_matrix(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cdist(x, y, compute_mode="donot_use_mm_for_euclid_dist")
+
     def features(self, points: Array) -> tuple[Array32, ...]:
         with np.errstate(over="ignore"):  # infinity gives no bound, so the text is solved exactly
             rounded = points.astype(np.float32)
@@ -74,7 +84,7 @@ class Euclidean(GroundCost):
     def lower(self, features: tuple[torch.Tensor, ...], chunk: Chunk, work: Workspace) -> torch.Tensor:
         points, squares = features
         bound, sizes, _ = work.products(len(chunk.rows))
-        lengths = torch.empty(len(chunk.rows))
+        lengths = points.new_empty(len(chunk.rows))
         for block, x in chunk.blocks(work):
             torch.mm(points, x.T, out=bound[:, block])
             torch.linalg.vector_norm(x, dim=1, out=lengths[block])
