@@ -192,6 +192,7 @@ class TransformerEncoder:
     def __init__(self, model_id: str, revision: str, model: LoadedModel) -> None:
         self._model = model
         self._device = model.device
+        self._keeps_vectors = model.device.type == "cuda"
         self._tokenizer = model.tokenizer
         self.model_id = model_id
         self.revision = f"{revision}-{kernel_name(str(self._device))}"
@@ -227,8 +228,8 @@ class TransformerEncoder:
         return vectors
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """Last hidden layer of each text's tokens, with the tokenizer's surface forms."""
-        return self.token_layers(texts, 1)
+        """Last hidden layer of each text's tokens, with the tokenizer's surface forms; a card keeps the vectors."""
+        return self._read_tokens(texts, 1, is_kept=self._keeps_vectors)
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         """The last ``layers`` hidden layers of each text's tokens, concatenated, the last one at the end."""
@@ -243,8 +244,10 @@ class TransformerEncoder:
         tokens = self._read_tokens(texts, 1, pooled)
         return _scale_to_unit(pooled), tokens
 
-    def _read_tokens(self, texts: Sequence[str], layers: int, pooled: FloatArray | None = None) -> list[TokenVectors]:
-        """Token vectors of the last layers; pooled vectors are written to ``pooled``."""
+    def _read_tokens(
+        self, texts: Sequence[str], layers: int, pooled: FloatArray | None = None, *, is_kept: bool = False
+    ) -> list[TokenVectors]:
+        """Token vectors of the last layers, kept on the device too; pooled vectors are written to ``pooled``."""
         encodings = self._encode(texts)
         results: list[TokenVectors | None] = [None] * len(texts)
         pool = self._model.pool if pooled is not None else lambda hidden: hidden
@@ -253,8 +256,9 @@ class TransformerEncoder:
             require_numbers(batch, self.model_id)
             if pooled is not None:
                 pooled[rows] = vectors_of_texts.cpu().numpy()
-            for row, vectors in zip(rows, batch, strict=True):
-                results[row] = _text_tokens(encodings[row], vectors)
+            on_device = hidden.half() if is_kept else [None] * len(rows)
+            for row, vectors, kept in zip(rows, batch, on_device, strict=True):
+                results[row] = _text_tokens(encodings[row], vectors, kept)
         return [result for result in results if result is not None]
 
     def _tokenize(self, texts: Sequence[str], *, offsets: bool = True) -> list[Any]:
@@ -298,13 +302,14 @@ class TransformerEncoder:
         return map_batches([len(encoding) for encoding in encodings], run, self._device.type)
 
 
-def _text_tokens(encoding: Any, vectors: FloatArray) -> TokenVectors:
+def _text_tokens(encoding: Any, vectors: FloatArray, on_device: torch.Tensor | None) -> TokenVectors:
     """The tokens of a text without special tokens, from the vectors of all."""
     is_text = np.equal(encoding.special_tokens_mask, 0)
     return TokenVectors(
         vectors=np.ascontiguousarray(vectors[is_text], dtype=np.float32),
         offsets=np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2)[is_text],
         tokens=tuple(compress(encoding.tokens, is_text)),
+        on_device=None if on_device is None else on_device[is_text],
     )
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import torch
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -28,6 +31,8 @@ class TokenVectors:
     """Character positions in the text, n × 2."""
     tokens: tuple[str, ...]
     """Surface forms."""
+    on_device: torch.Tensor | None = None
+    """The vectors in float16 on the encoder's card, if it has one and the caller may rank texts there."""
 
 
 class NamedModel(Protocol):

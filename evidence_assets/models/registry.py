@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -65,10 +66,14 @@ class CachingEncoder:
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         short = [text for text in dict.fromkeys(texts) if len(text) <= MAX_SHORT_LENGTH]
-        tokens = _look_up(self._tokens, short, self.inner.encode_tokens, MAX_CACHED_SHORT)
+        tokens = _look_up(self._tokens, short, self._encode_short, MAX_CACHED_SHORT)
         others = [text for text in dict.fromkeys(texts) if text not in tokens]
         tokens |= dict(zip(others, self.inner.encode_tokens(others), strict=True)) if others else {}
         return [tokens[text] for text in texts]
+
+    def _encode_short(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """Tokens whose vectors no card keeps, as the cache would never free its memory."""
+        return [replace(tokens, on_device=None) for tokens in self.inner.encode_tokens(texts)]
 
     def token_layers(self, texts: Sequence[str], layers: int) -> list[TokenVectors]:
         return cast(LocalEncoder, self.inner).token_layers(texts, layers)

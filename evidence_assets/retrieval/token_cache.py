@@ -9,9 +9,10 @@ import contextlib
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,9 @@ from evidence_assets.models.protocols import Encoder, TokenVectors
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, hash_terms
 from evidence_assets.retrieval.corpus_files import KEY_DTYPE, Keys, to_half_precision
+
+if TYPE_CHECKING:
+    import torch
 
 VERSION = "2"
 TEXTS_PER_SEGMENT = 128
@@ -76,10 +80,14 @@ def open_segment(path: Path, dimensions: int) -> Segment:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CachedText:
-    """The tokens of one text in a segment. A text without tokens has one zero vector."""
+    """The tokens of one text in a segment. A text without tokens has one zero vector.
+
+    ``on_device``: The vectors on the card that has just encoded them, until the caller drops the text.
+    """
 
     segment: Segment
     number: int
+    on_device: torch.Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.rows.stop - self.rows.start)
@@ -233,7 +241,7 @@ class TokenCache:
             opened = self._open(path)
         self._evict()
         self._reload()
-        return opened
+        return {key: replace(opened[key], on_device=text.on_device) for key, text in zip(keys, tokens, strict=True)}
 
     def _evict(self) -> None:
         """Delete the least recently used segments until the cache is within its maximum size."""

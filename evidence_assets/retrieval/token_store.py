@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from evidence_assets.lake.array_files import open_description
 from evidence_assets.lake.atomic import replacing_folder
@@ -24,7 +25,7 @@ from evidence_assets.models.protocols import Encoder, LocalEncoder
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.bm25 import IntArray, TermIndex, TermIndexWriter, TokenWeighting, term_weight
 from evidence_assets.retrieval.token_cache import CachedText, Segment, TokenCache
-from evidence_assets.transport import TokenPool
+from evidence_assets.transport import DevicePool, TokenPool
 from evidence_assets.transport.pool import TextCollection, group_equal
 
 VERSION = "4"
@@ -128,14 +129,33 @@ class TokenTexts(TextCollection):
         if not parts:
             return TokenPool(np.zeros((0, self.dimensions), np.float16), [0], np.zeros(0))
         vectors = np.concatenate([segment.vectors[rows] for segment, rows in parts])
+        return TokenPool(vectors, np.concatenate([[0], np.cumsum(self._lengths[numbers])]), self._weigh(parts))
+
+    def _weigh(self, parts: Sequence[tuple[Segment, slice]]) -> Array:
+        """Weights of the tokens in these rows of segments."""
         weights = np.concatenate([self._weights_of(segment)[segment.codes[rows]] for segment, rows in parts])
         if self.weighting == "text":
             counts = np.concatenate([segment.counts[rows] for segment, rows in parts]).astype(np.float64)
             tokens = np.array([rows.stop - rows.start for _, rows in parts])
             weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self.terms.average))
-        return TokenPool(vectors, np.concatenate([[0], np.cumsum(self._lengths[numbers])]), weights)
+        return weights
+
+    def on_device(self) -> DevicePool | None:
+        """The texts on the card that has just encoded some of them, to which the others are copied, if there is one."""
+        all_cached = list(chain.from_iterable(self.members))
+        device = next((cached.on_device.device for cached in all_cached if cached.on_device is not None), None)
+        if device is None:
+            return None
+        vectors = [[_vectors_on(device, cached) for cached in texts] for texts in self.members]
+        return DevicePool(vectors, self._weigh([(cached.segment, cached.rows) for cached in all_cached]))
 
     def parts(self, texts: npt.NDArray[np.int64]) -> Iterator[tuple[TokenPool, npt.NDArray[np.int64]]]:
         if len(texts):
             for tile in group_equal(np.cumsum(self._lengths[texts]) // TOKENS_PER_TILE):
                 yield self.select(texts[tile]), np.arange(len(tile))
+
+
+def _vectors_on(device: torch.device, cached: CachedText) -> torch.Tensor:
+    if cached.on_device is not None:
+        return cached.on_device
+    return torch.tensor(cached.segment.vectors[cached.rows], device=device)

@@ -43,6 +43,20 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_encoder(tmp_path_factory.mktemp("tiny-encoder"))
 
 
+def test_a_card_keeps_the_vectors_of_tokens_that_are_ranked(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = load_encoder(str(tiny), device="cpu")
+    texts = [*SAMPLE, "Aspirin" + " " * 200]
+    assert all(tokens.on_device is None for tokens in encoder.encode_tokens(texts))
+    monkeypatch.setattr(encoder, "_keeps_vectors", True)
+    for tokens in encoder.encode_tokens(texts):
+        assert tokens.on_device is not None and len(tokens.on_device) == len(tokens.tokens)
+        np.testing.assert_array_equal(tokens.on_device.numpy(), tokens.vectors.astype(np.float16))
+    others = [*encoder.token_layers(texts, 1), *encoder.encode_with_tokens(texts)[1]]
+    assert all(tokens.on_device is None for tokens in others), "nobody ranks by these"
+    is_kept = [tokens.on_device is not None for tokens in CachingEncoder(encoder).encode_tokens(texts)]
+    assert is_kept == [False] * len(SAMPLE) + [True], "the cache of short texts would not free a card's memory"
+
+
 class EncoderContract:
     """Tests of every encoder; subclasses provide the fixture ``encoder``."""
 

@@ -5,12 +5,14 @@ disk.
 import os
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -190,6 +192,35 @@ def test_the_error_names_a_truncated_segment(tmp_path: Path) -> None:
         path.write_bytes(all_texts[:size])
         with pytest.raises(StaleInput, match=rf"{path.name} is truncated or damaged.*delete it"):
             cache_at(tmp_path / "c", encoder)
+
+
+# Vectors on a card -------------------------------------------------------------------------------------------------
+
+
+class CardEncoder(PieceEncoder):
+    """As an encoder on a card, keeps the vectors of tokens there; the card is the CPU."""
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        return [replace(t, on_device=torch.from_numpy(t.vectors).half()) for t in super().encode_tokens(texts)]
+
+
+@pytest.mark.parametrize("weighting", ["text", "idf"])
+def test_texts_that_were_just_encoded_are_on_the_card_with_the_others(
+    tmp_path: Path, weighting: TokenWeighting
+) -> None:
+    store = write_store(tmp_path, PieceEncoder())
+    earlier = read_tokens(store.tokens(PieceEncoder()), TEXTS[:2])
+    assert weigh(store, [earlier]).on_device() is None
+    cache = cache_at(tmp_path / "card", CardEncoder())
+    encoded = read_tokens(cache, TEXTS)
+    members = [[earlier[0], encoded[3]], [encoded[1]], [encoded[0]]]
+    pool = weigh(store, members, weighting).on_device()
+    assert pool is not None and len(pool) == 3
+    on_card, on_host = pool.select([2, 0, 1]), weigh(store, members, weighting).select([2, 0, 1])
+    for name in ("vectors", "offsets", "weights"):
+        np.testing.assert_array_equal(getattr(on_card, name), getattr(on_host, name))
+    dropped = [encoded[0].copy(), *read_tokens(cache, TEXTS)]
+    assert all(cached.on_device is None for cached in dropped), "only who has just had a text encoded keeps its vectors"
 
 
 # Tiles -------------------------------------------------------------------------------------------------------------

@@ -104,7 +104,7 @@ class ChunkRanker:
         else:
             likely = top_positions(part.cosines, k)  # the search starts with these, which saves time
             limit = -float(best.scores.min()) if len(best.scores) == k else np.inf
-            scores = -self._transport_costs(query, texts, settings.ground, k, likely, limit)
+            scores = -self._transport_costs(query, texts.on_device() or texts, settings.ground, k, likely, limit)
         return best.merge(BestChunks(part.chunks, scores, nearest, texts.members), k)
 
     def finish(self, query: Query, best: BestChunks) -> BestChunks:

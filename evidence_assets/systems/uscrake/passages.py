@@ -21,7 +21,7 @@ from evidence_assets.transport import GroundCost
 from evidence_assets.transport.pool import group_equal
 
 GROUP_BYTES = 4 << 30
-"""Size of the token vectors of chunks that are ranked together: the space in use besides that of the cache."""
+"""Size of the token vectors of chunks that are ranked together: the space in use on a card, and besides the cache."""
 MAX_CHUNK_TOKENS = 512
 """Maximum tokens of a chunk."""
 TEXTS_PER_COUNT = 4096

@@ -2,13 +2,16 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from weakref import ReferenceType, ref
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,7 +27,7 @@ from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Passages
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
-from evidence_assets.transport import TokenPool, get_ground_cost
+from evidence_assets.transport import DevicePool, TokenPool, get_ground_cost
 from evidence_assets_tests.retrieval.written import written_corpus
 from evidence_assets_tests.systems.uscrake.small_pages import reasons_of
 from evidence_assets_tests.systems.uscrake.token_models import PieceEncoder
@@ -64,6 +67,24 @@ class WideEncoder(PieceEncoder):
         self.deleted_bytes.append(sum(int(end, 16) - int(start, 16) for start, end in deleted.values()))
 
 
+class CardEncoder(WideEncoder):
+    """As an encoder on a card, keeps the vectors of tokens there, and records their bytes; the card is the CPU."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._kept: list[ReferenceType[torch.Tensor]] = []
+        self.card_bytes: list[int] = []
+
+    def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        tokens = [replace(t, on_device=torch.from_numpy(t.vectors).half()) for t in super().encode_tokens(texts)]
+        self._kept += [ref(t.on_device) for t in tokens if t.on_device is not None]
+        self.record_card()
+        return tokens
+
+    def record_card(self) -> None:
+        self.card_bytes.append(sum(vectors.nbytes for kept in self._kept if (vectors := kept()) is not None))
+
+
 @cache
 def texts_of_chunks() -> tuple[str, ...]:
     rng = np.random.default_rng(7)
@@ -76,8 +97,10 @@ def vectors_of_chunks() -> npt.NDArray[np.float32]:
     return PieceEncoder().encode_sentences(texts_of_chunks())
 
 
-def open_passages(folder: Path, max_bytes: int) -> tuple[Passages, WideEncoder]:
-    encoder = WideEncoder(folder / "cache")
+def open_passages(
+    folder: Path, max_bytes: int, make_encoder: type[WideEncoder] = WideEncoder
+) -> tuple[Passages, WideEncoder]:
+    encoder = make_encoder(folder / "cache")
     texts = list(texts_of_chunks())
     names = [f"c{i:04d}" for i in range(N_CHUNKS)]
     titles = [f"page {WORDS[i % 5]}" for i in range(N_CHUNKS)]
@@ -144,6 +167,33 @@ def test_groups_have_the_evidence_of_the_whole_pool(
     whole = select(*open_passages(tmp_path / "whole", 1 << 30), **settings)
     monkeypatch.setattr(passages_module, "GROUP_BYTES", GROUP_BYTES)
     assert select(*open_passages(tmp_path / "groups", 0), **settings) == whole
+
+
+@pytest.mark.parametrize(("cost", "titles"), [("jsd", True), ("euclidean", False), ("moverscore", False)])
+def test_a_card_ranks_a_group_at_a_time_with_the_evidence_of_the_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cost: str, titles: bool
+) -> None:
+    on_host = select(*open_passages(tmp_path / "host", 1 << 30), cost=cost, titles=titles)
+    sizes: list[int] = []
+
+    def record_pool(pool: DevicePool, *arguments: Any, init: Any = DevicePool.__init__) -> None:
+        init(pool, *arguments)
+        sizes.append(len(pool))
+
+    monkeypatch.setattr(DevicePool, "__init__", record_pool)
+    monkeypatch.setattr(passages_module, "GROUP_BYTES", GROUP_BYTES)
+    monkeypatch.setattr(token_cache, "TEXTS_PER_SEGMENT", 8)
+    passages, encoder = open_passages(tmp_path / "card", MAX_BYTES, CardEncoder)
+    assert isinstance(encoder, CardEncoder)
+    assert select(passages, encoder, cost=cost, titles=titles) == on_host
+    encoder.record_card()
+    print(f"\n{cost}: {len(sizes)} pools on the card, at most {max(encoder.card_bytes, default=0):,} B of vectors")
+    if cost == "moverscore":  # its vectors are computed on the host
+        assert not sizes
+    else:
+        assert sum(sizes) == len(QUESTION.options) * 200, "every chunk of every option's pool is ranked there"
+        assert 0.5 * GROUP_BYTES < max(encoder.card_bytes) <= 1.1 * GROUP_BYTES, "a group, with titles"
+    assert encoder.card_bytes[-1] == 0
 
 
 @pytest.mark.usefixtures("small_groups")
