@@ -53,6 +53,7 @@ from evidence_assets.models.vectors import unit_rows
 from evidence_assets.profiles import GeneratorSettings
 from evidence_assets.retrieval.index_building import write_index
 from evidence_assets.retrieval.vector_index import VectorIndex, faiss, search_index
+from evidence_assets.transport import DevicePool, TokenPool, find_nearest_texts
 
 SIZE = {"hidden_size": 384, "num_hidden_layers": 6, "num_attention_heads": 12, "intermediate_size": 1536}
 """MiniLM's."""
@@ -124,6 +125,25 @@ def encoder(device: str, small: bool) -> Iterator[Twins]:
         worst = max(float(np.abs(a.vectors - b.vectors).max()) for a, b in zip(expected_tokens, tokens, strict=True))
         allowed = 1e-3 if dtype == "float32" else 0.2
         yield Twins(f"token vectors, {dtype}", f"{len(few)} texts", token_seconds, its, worst, allowed)
+
+
+def transport(device: str, small: bool) -> Iterator[Twins]:
+    """The exact search of texts that were just encoded, from the vectors that the encoder keeps on the device."""
+    texts = texts_of(100 if small else 5000, 20, 100)
+    encoded = load_encoder(EMBEDDED_ENCODER, device=device).encode_tokens(texts)
+    halves = [text.vectors.astype(np.float16) for text in encoded]
+    kept = [text.on_device for text in encoded]
+    vectors = [[torch.from_numpy(half) if v is None else v] for half, v in zip(halves, kept, strict=True)]
+    offsets = np.cumsum([0, *map(len, halves)])
+    weights = np.random.default_rng(0).gamma(1.0, size=offsets[-1])
+    pool = TokenPool(np.concatenate(halves), offsets, weights)
+    for cost in ("jsd", "cosine", "euclidean"):
+        search = partial(find_nearest_texts, [pool.measure(7, cost)], k=20, cost=cost)
+        (expected,), mine = time_call(lambda s=search: s(pool), "cpu", 1)  # type: ignore[misc]
+        (nearest,), its = time_call(lambda s=search: s(DevicePool(vectors, weights)), device)  # type: ignore[misc]
+        is_equal = nearest.indices.tolist() == expected.indices.tolist()
+        difference = float(np.abs(nearest.distances - expected.distances).max()) if is_equal else np.inf
+        yield Twins(f"transport, {cost}", f"{len(texts)} texts, {offsets[-1]} tokens", mine, its, difference, 0)
 
 
 def save_bert(folder: Path, kind: type[Any], **settings: Any) -> str:
@@ -291,7 +311,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.device != "cpu" and not torch.cuda.is_available():
         raise SystemExit("torch sees no CUDA device here; --device cpu --small shows that the script works")
-    paths = [classifier, spans, causal, attention, encoder, reranker, masked]
+    paths = [classifier, spans, causal, attention, encoder, reranker, masked, transport]
     paths += [four_bits, vector_search, cards, offline_engine]
     name = torch.cuda.get_device_name() if options.device != "cpu" else "the processor itself"
     print(f"{name}, {os.cpu_count()} processors\n")
