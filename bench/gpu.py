@@ -132,8 +132,8 @@ def transport(device: str, small: bool) -> Iterator[Twins]:
     texts = texts_of(100 if small else 5000, 20, 100)
     encoded = load_encoder(EMBEDDED_ENCODER, device=device).encode_tokens(texts)
     halves = [text.vectors.astype(np.float16) for text in encoded]
-    kept = [text.on_device for text in encoded]
-    vectors = [[torch.from_numpy(half) if v is None else v] for half, v in zip(halves, kept, strict=True)]
+    pairs = [(text.on_device, half) for text, half in zip(encoded, halves, strict=True)]
+    vectors = [[torch.from_numpy(half) if on_device is None else on_device] for on_device, half in pairs]
     offsets = np.cumsum([0, *map(len, halves)])
     weights = np.random.default_rng(0).gamma(1.0, size=offsets[-1])
     pool = TokenPool(np.concatenate(halves), offsets, weights)

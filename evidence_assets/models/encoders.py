@@ -256,9 +256,9 @@ class TransformerEncoder:
             require_numbers(batch, self.model_id)
             if pooled is not None:
                 pooled[rows] = vectors_of_texts.cpu().numpy()
-            on_device = hidden.half() if is_kept else [None] * len(rows)
-            for row, vectors, kept in zip(rows, batch, on_device, strict=True):
-                results[row] = _text_tokens(encodings[row], vectors, kept)
+            halves = hidden.half() if is_kept else [None] * len(rows)
+            for row, vectors, on_device in zip(rows, batch, halves, strict=True):
+                results[row] = _text_tokens(encodings[row], vectors, on_device)
         return [result for result in results if result is not None]
 
     def _tokenize(self, texts: Sequence[str], *, offsets: bool = True) -> list[Any]:

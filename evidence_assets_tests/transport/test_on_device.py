@@ -45,14 +45,14 @@ class TestSearchOnADevice:
         queries = [pool.measure(text, cost, 0.7) for text in (3, 77)]
         on_host = find_nearest_texts(queries, pool, 6, cost, 0.7)
         nearest = find_nearest_texts(queries, put(pool, device), 6, cost, 0.7, likely=[[5, 9], []])
-        limits = [float(result.distances[2]) for result in on_host]
+        limits = [float(expected.distances[2]) for expected in on_host]
         limited = find_nearest_texts(queries, put(pool, device), 6, cost, 0.7, threads=2, limits=limits)
-        for expected, found, within in zip(on_host, nearest, limited, strict=True):
-            assert found.indices.tolist() == expected.indices.tolist()
-            assert found.distances.tolist() == expected.distances.tolist()
+        for expected, result, within in zip(on_host, nearest, limited, strict=True):
+            assert result.indices.tolist() == expected.indices.tolist()
+            assert result.distances.tolist() == expected.distances.tolist()
             assert within.indices[:3].tolist() == expected.indices[:3].tolist()
             assert within.distances[:3].tolist() == expected.distances[:3].tolist()
-            assert found.n_solved < 150, "the bounds should spare most of the 300 texts"
+            assert result.n_solved < 150, "the bounds should spare most of the 300 texts"
 
     def test_masses_and_costs_are_those_of_the_host(self, cost: GroundCost, device: str) -> None:
         pool = half_store(np.random.default_rng(6), 40, 17)

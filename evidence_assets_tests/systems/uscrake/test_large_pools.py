@@ -72,17 +72,19 @@ class CardEncoder(WideEncoder):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        self._kept: list[ReferenceType[torch.Tensor]] = []
+        self._references: list[ReferenceType[torch.Tensor]] = []
         self.card_bytes: list[int] = []
 
     def encode_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
         tokens = [replace(t, on_device=torch.from_numpy(t.vectors).half()) for t in super().encode_tokens(texts)]
-        self._kept += [ref(t.on_device) for t in tokens if t.on_device is not None]
+        self._references += [ref(t.on_device) for t in tokens if t.on_device is not None]
         self.record_card()
         return tokens
 
     def record_card(self) -> None:
-        self.card_bytes.append(sum(vectors.nbytes for kept in self._kept if (vectors := kept()) is not None))
+        self.card_bytes.append(
+            sum(vectors.nbytes for reference in self._references if (vectors := reference()) is not None)
+        )
 
 
 @cache
