@@ -72,7 +72,8 @@ def jensen_shannon_tensor(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """As :func:`jensen_shannon_matrix`, on the device of ``p`` and ``q``, of which ``p`` has few rows."""
     entropies = [torch.special.entr(rows).sum(dim=1) for rows in (p, q)]
     mixture_entropies = torch.stack([torch.special.entr((q + row) / 2).sum(dim=1) for row in p])
-    return (mixture_entropies - (entropies[0][:, None] + entropies[1]) / 2).clamp(0, math.log(2))
+    divergences: torch.Tensor = mixture_entropies - (entropies[0][:, None] + entropies[1]) / 2
+    return divergences.clamp(0, math.log(2))
 
 
 def _write_mixture_entropies(p: Array, q: Array, buffers: Array, out: Array) -> None:

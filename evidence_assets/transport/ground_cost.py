@@ -36,6 +36,7 @@ class Workspace:
     def __init__(self, tokens: int, chunk: int, block: int, width: int, device: torch.device | None = None) -> None:
         self.tokens = tokens
         self.block = block
+        self.device = device
         self._rows = torch.empty((2, block, width), dtype=torch.float32, device=device)
         self._products = torch.empty((3, tokens * chunk), dtype=torch.float32, device=device)
 
@@ -50,11 +51,14 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Rows of a pool; ``factors`` are those of :meth:`GroundCost.factors` for them. On a device, all are tensors."""
+    """Rows of a pool; ``factors`` are those of :meth:`GroundCost.factors` for them.
+
+    ``vectors``: Of the whole pool; a tensor has those of the rows only, on its device.
+    """
 
     vectors: NDArray[Any] | torch.Tensor
-    rows: NDArray[np.int64] | torch.Tensor
-    factors: Array | torch.Tensor | None = None
+    rows: NDArray[np.int64]
+    factors: Array | None = None
 
     def blocks(self, work: Workspace, factor: float = 1.0) -> Iterator[tuple[slice, torch.Tensor]]:
         """Vectors in float32, multiplied by ``factor`` · :attr:`factors`, in blocks that stay in the cache.
@@ -63,17 +67,17 @@ class Chunk:
         """
         scale = None
         if self.factors is not None:
-            scale = torch.as_tensor(factor * self.factors).to(torch.float32)[:, None]
+            scale = torch.from_numpy(factor * self.factors).to(work.device, torch.float32)[:, None]
         for start in range(0, len(self.rows), work.block):
             block = slice(start, min(start + work.block, len(self.rows)))
             x = work.rows(block.stop - start)[0]
-            x.copy_(self._read(self.rows[block]))
+            x.copy_(self._read(block))
             yield block, x if scale is None else x.mul_(scale[block])
 
-    def _read(self, rows: NDArray[np.int64] | torch.Tensor) -> torch.Tensor:
+    def _read(self, block: slice) -> torch.Tensor:
         if isinstance(self.vectors, torch.Tensor):
-            return self.vectors[rows]
-        return torch.from_numpy(self.vectors.take(np.asarray(rows), axis=0))
+            return self.vectors[block]
+        return torch.from_numpy(self.vectors.take(self.rows[block], axis=0))
 
 
 class GroundCost(ABC):

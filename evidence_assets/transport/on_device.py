@@ -3,7 +3,7 @@ r"""Texts whose token vectors are on a device: it computes masses, costs and bou
 The host gets one lower bound for each text, and the masses and costs of the texts that it solves. For N tokens of d
 dimensions in float16, a query of n tokens, and texts of up to c/32 tokens, a search has at most
 
-.. math:: (2d + 4n + 64)\,N + (24d + 48n)\,c
+.. math:: (2d + 4n + 48)\,N + (24d + 48n)\,c
 
 bytes on the device, and what its libraries take: the vectors, the lower bounds of the ground costs, some numbers for
 each token, and the work on a chunk of about c tokens (:data:`~.bounds.CHUNK_TOKENS`) or on sixteen texts.
@@ -33,105 +33,85 @@ class DevicePool(TextCollection):
     """Texts whose token vectors are on a device, such as the card that has just encoded them.
 
     ``vectors``: Of each text, in pieces (tokens × d); ``weights``: Of the tokens of all texts, in the host's memory.
-    ``masses``, ``has_mass``: Of all tokens; ``lengths``: Number of the tokens with mass of each text.
+    ``masses``, ``lengths``: Masses of all tokens, and the number of tokens of each text, on the device.
     """
 
     def __init__(self, vectors: Sequence[Sequence[torch.Tensor]], weights: Array) -> None:
         self._vectors = vectors
         self._weights = weights
-        self.device = vectors[0][0].device
+        self._device = vectors[0][0].device
         self._offsets: IntArray = np.cumsum([0, *(sum(map(len, pieces)) for pieces in vectors)])
-        lengths = self.put(np.diff(self._offsets))
-        self.masses = _normalise_texts(self.put(weights), lengths)
-        self.has_mass = self.masses > 0
-        self.lengths = torch.segment_reduce(self.has_mass.double(), "sum", lengths=lengths).long()
+        self.lengths = self.put(np.diff(self._offsets))
+        self.masses = _normalise_texts(self.put(weights), self.lengths)
 
     def __len__(self) -> int:
         return len(self._vectors)
 
     def put(self, array: NDArray[Any]) -> torch.Tensor:
         """A copy of an array on the device."""
-        return torch.tensor(array, device=self.device)
+        return torch.tensor(array, device=self._device)
 
     def select(self, indices: Sequence[int] | NDArray[np.integer[Any]]) -> TokenPool:
-        vectors = self._join(indices).cpu().numpy()
         positions = np.asarray(indices, dtype=np.int64)
-        lengths = np.diff(self._offsets)[positions]
-        return TokenPool(vectors, np.cumsum([0, *lengths]), self._weights[row_positions(self._offsets, positions)])
+        offsets = np.cumsum([0, *np.diff(self._offsets)[positions]])
+        weights = self._weights[row_positions(self._offsets, positions)]
+        return TokenPool(self._join(positions).cpu().numpy(), offsets, weights)
 
     def parts(self, texts: IntArray) -> Iterator[tuple[TokenPool, IntArray]]:
-        if len(texts):
-            yield self.select(texts), np.arange(len(texts))
+        yield self.select(texts), np.arange(len(texts))
 
     def costs(self, text: int, cost: GroundCost, points: Array, temperature: float) -> tuple[Array, Array]:
         """Masses of a text's tokens, and their exact costs from a query's points, for the solver on the host."""
         tokens = slice(int(self._offsets[text]), int(self._offsets[text + 1]))
-        has_mass = self.has_mass[tokens]
-        own_points = self._join([text])[has_mass].double()
+        has_mass = self.masses[tokens] > 0
+        scaled = self._join([text])[has_mass].double()
         factors = cost.factors(self._weights[tokens], temperature)
         if factors is not None:
-            own_points = cost.points(own_points * self.put(factors)[has_mass, None])
-        matrix = cost.device_matrix(self.put(points), own_points)
-        return self.masses[tokens][has_mass].cpu().numpy(), matrix.cpu().numpy()
+            scaled *= self.put(factors)[has_mass, None]
+        costs = cost.device_matrix(self.put(points), cost.points(scaled) if factors is not None else scaled)
+        return self.masses[tokens][has_mass].cpu().numpy(), costs.cpu().numpy()
 
-    def low_costs(self, cost: GroundCost, points: Array, temperature: float) -> torch.Tensor:
-        """Lower bounds of the costs between a query's points and the tokens with mass of all texts, in float32."""
+    def low_costs(self, cost: GroundCost, points: Array, temperature: float) -> Iterator[torch.Tensor]:
+        """Lower bounds of the costs between a query's points and the tokens of each chunk of texts, in float32."""
         features = tuple(self.put(feature) for feature in cost.features(points))
-        factors = cost.factors(self._weights, temperature)
-        chunks = group_equal(self._offsets[:-1] // CHUNK_TOKENS)
-        ranges = [(int(self._offsets[texts[0]]), int(self._offsets[texts[-1] + 1])) for texts in chunks]
-        largest = max(end - start for start, end in ranges)
-        work = Workspace(len(points), largest, largest, self._vectors[0][0].shape[1], self.device)
-        costs = features[0].new_empty((len(points), int(self.has_mass.sum())))
-        first = 0
-        for texts, (start, end) in zip(chunks, ranges, strict=True):
-            rows = self.has_mass[start:end].nonzero().squeeze(1)
-            chunk_factors = None if factors is None else self.put(factors[start:end])[rows]
-            last = first + len(rows)
-            costs[:, first:last] = cost.lower(features, Chunk(self._join(texts), rows, chunk_factors), work)
-            first = last
-        return costs
+        for texts in group_equal(self._offsets[:-1] // CHUNK_TOKENS):
+            vectors = self._join(texts)
+            n_tokens = len(vectors)
+            start = int(self._offsets[texts[0]])
+            factors = cost.factors(self._weights[start : start + n_tokens], temperature)
+            chunk = Chunk(vectors, np.arange(n_tokens), factors)
+            work = Workspace(len(points), n_tokens, n_tokens, vectors.shape[1], self._device)
+            yield cost.lower(features, chunk, work).clone()  # the workspace is freed
 
-    def _join(self, texts: Sequence[int] | NDArray[np.integer[Any]]) -> torch.Tensor:
+    def _join(self, texts: Sequence[int] | IntArray) -> torch.Tensor:
         return torch.cat([piece for text in texts for piece in self._vectors[text]])
 
 
 class DeviceBounds:
-    """Lower bounds of the transport costs from a query to texts: those of :class:`~.bounds.TextBounds`, on a device.
+    """Lower bounds of the transport costs from a query to texts on a device, which each dual potential tightens.
 
-    ``values``: The bounds, in the host's memory; minus infinity where float32 overflows.
+    ``values``: The bounds, in the host's memory; minus infinity before the first potential, and where float32
+    overflows.
     """
 
     def __init__(self, pool: DevicePool, cost: GroundCost, points: Array, masses: Array, temperature: float) -> None:
         # The default. The error of products in TF32 would exceed the margin of the bounds.
         torch.set_float32_matmul_precision("highest")
-        self._put = pool.put
-        self._query_masses = pool.put(masses)
-        self._masses = pool.masses[pool.has_mass]
-        self._lengths = pool.lengths
+        self._pool = pool
+        self._query_masses = masses
         with _CHUNK_WORK:
-            self._low_costs = pool.low_costs(cost, points, temperature)
+            self._low_costs = list(pool.low_costs(cost, points, temperature))
         self.values = np.full(len(pool), -np.inf)
-        relaxed = torch.zeros(len(pool), dtype=torch.float64, device=pool.device)
-        for mass, costs in zip(self._query_masses, self._low_costs, strict=True):
-            relaxed += mass * torch.segment_reduce(costs, "min", lengths=self._lengths).double()
-        self._increase(relaxed)
-        self.tighten(np.zeros(len(masses)))
 
     def tighten(self, potential: Array) -> None:
-        """Raise the bounds to those of a dual potential of the query's tokens, such as that of a similar text."""
-        rounded = self._put(potential.astype(np.float32))  # any u gives a bound, so rounding u is harmless
-        least = torch.full_like(self._low_costs[0], torch.inf)
-        for costs, u in zip(self._low_costs, rounded, strict=True):  # one by one, to need no second matrix
-            torch.minimum(least, costs - u, out=least)
-        reduced = least.double()
-        reduced = self._masses * (reduced - 2 * ROUNDING_UNIT * reduced.abs())
-        sums = torch.segment_reduce(reduced, "sum", lengths=self._lengths)
-        self._increase(sums + self._query_masses @ rounded.double())
-
-    def _increase(self, bounds: torch.Tensor) -> None:
-        values = bounds.cpu().numpy()
-        np.maximum(self.values, values, out=self.values, where=np.isfinite(values))
+        """As :meth:`.bounds.TextBounds.tighten`."""
+        rounded = potential.astype(np.float32)
+        u = self._pool.put(rounded)[:, None]
+        reduced = torch.cat([(costs - u).amin(dim=0) for costs in self._low_costs]).double()
+        reduced = self._pool.masses * (reduced - 2 * ROUNDING_UNIT * reduced.abs())
+        sums = torch.segment_reduce(reduced, "sum", lengths=self._pool.lengths).cpu().numpy()
+        bounds = sums + self._query_masses @ rounded.astype(np.float64)
+        np.maximum(self.values, bounds, out=self.values, where=np.isfinite(bounds))
 
 
 def _normalise_texts(weights: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:

@@ -158,24 +158,20 @@ def find_nearest_texts(
     queries = _open_queries(measures, k, likely, limits)
     if not queries or not len(pool):
         return [query.result(0) for query in queries]
-    n_threads = threads or count_processors()
-    if len(pool) < MIN_FILTERED_TEXTS:
-        n_threads = threads or 1
-        if not isinstance(pool, DevicePool):
-            pool = pool.select(range(len(pool)))  # in memory, as texts are read again
+    is_small = len(pool) < MIN_FILTERED_TEXTS
+    n_threads = threads or (1 if is_small else count_processors())
+    make_search: type[_Search] = _DeviceSearch if isinstance(pool, DevicePool) else _Search
+    if is_small and make_search is _Search:
+        pool = pool.select(range(len(pool)))  # in memory, as texts are read again
     # Several threads of BLAS sum in another order; those of torch would wait for each other. Callers search small pools
     # in threads of their own, which must not change the number that torch keeps for all.
-    is_small = n_threads == 1 and len(pool) < MIN_FILTERED_TEXTS
     with (
-        nullcontext() if is_small else torch_threads(1),
+        nullcontext() if is_small and n_threads == 1 else torch_threads(1),
         native_thread_pools().limit(limits=1),
         ThreadPoolExecutor(n_threads) as executor,
     ):
         run = map if n_threads == 1 else executor.map
-        options = (temperature, n_threads, run)
-        search = (
-            _DeviceSearch(ground, pool, *options) if isinstance(pool, DevicePool) else _Search(ground, pool, *options)
-        )
+        search = make_search(ground, pool, temperature, n_threads, run)
         seeds = [search.solve_seeds(query) for query in queries]
         search.solve_nearest(queries, seeds)
     return [query.result(len(pool)) for query in queries]

@@ -10,9 +10,6 @@ from evidence_assets.models.vectors import Array, unit_rows
 
 from ..ground_cost import ROUNDING_UNIT, Array32, Chunk, GroundCost, Workspace, register_cost, sum_error
 
-TINY = 1e-150
-"""Least length of a vector other than zero."""
-
 
 @register_cost
 class Cosine(GroundCost):
@@ -32,7 +29,7 @@ class Cosine(GroundCost):
         return np.asarray(np.clip(1.0 - unit_rows(x) @ unit_rows(y).T, 0.0, 2.0))
 
     def device_matrix(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        return (1 - normalize(x, eps=TINY) @ normalize(y, eps=TINY).T).clamp(0, 2)
+        return (1 - normalize(x, eps=1e-150) @ normalize(y, eps=1e-150).T).clamp(0, 2)
 
     def features(self, points: Array) -> tuple[Array32, ...]:
         return (unit_rows(points).astype(np.float32),)
