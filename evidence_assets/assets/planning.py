@@ -146,10 +146,17 @@ def list_tasks(variant: Variant, questions: int, options: int) -> list[TaskInput
         return tasks
     if not answering.has_options:
         return [*tasks, TaskInputs(SHORT_ANSWER.name, questions)]
+    return _list_choice_tasks(answering, tasks, questions, options)
+
+
+def _list_choice_tasks(
+    answering: Answering, tasks: list[TaskInputs], questions: int, options: int
+) -> list[TaskInputs] | None:
+    """The tasks of a method, and those that choose an option; None if options that it explains are not known."""
     explain = answering.style.explain
     *_, choose = answering.style.tasks
     per_question = ceil(options / questions)
-    chunk_tokens = method.chunks_per_option * variant.profile.chunking.max_tokens
+    chunk_tokens = answering.method.chunks_per_option * answering.variant.profile.chunking.max_tokens
     if explain is None or not answering.explains_options:
         extra = chunk_tokens * per_question
         return [*tasks, TaskInputs(choose.name, questions, extra, extra)]

@@ -37,11 +37,15 @@ def list_options(view: TableView, question: str) -> list[str]:
 
     If the question asks for a column, only its cells: the other cells of a row match the question, too.
     """
-    outcome = compute_outcome(view, question)
-    analysis = analyze_text(view, question, is_question=True)
     named = find_value_column(view, question)
     if named is not None and _lacks_cell(view, question, named):
         return []
+    return _list_texts(view, question, named)
+
+
+def _list_texts(view: TableView, question: str, named: int | None) -> list[str]:
+    outcome = compute_outcome(view, question)
+    analysis = analyze_text(view, question, is_question=True)
     if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
         is_named = named is not None or analysis.rows
         return _rank_cells(view, question, named if is_named else _find_requested_column(analysis, None))
