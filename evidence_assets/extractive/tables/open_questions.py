@@ -63,7 +63,7 @@ def _list_texts(view: TableView, question: str, named: int | None) -> list[str]:
 
 
 def _lacks_cell(view: TableView, question: str, column: int) -> bool:
-    """Whether the rows that a question names have nothing in the requested column: cells of other rows answer nothing."""
+    """Whether the rows that a question names lack a cell in the requested column; other rows answer nothing."""
     words = collect_words(question)
     names = {(i, j): collect_words(view.text_at((i, j))) for i in view.body for j in view.name_columns}
     rows = {i for (i, _), name in names.items() if name and name <= words}
