@@ -75,7 +75,7 @@ class Interface:
         if confirm.count():
             confirm.click()
             launch.first.wait_for()
-        self._choose_partitions(page.get_by_role("dialog").last, benchmarks)
+        self._choose_partitions(page.get_by_role("dialog").filter(has_text="Launch runs to materialize"), benchmarks)
         launch.first.click()
         page.wait_for_timeout(3_000)
 
@@ -85,8 +85,8 @@ class Interface:
         if benchmarks:
             pickers.first.click()
             for benchmark in benchmarks:
-                self.page.get_by_text(benchmark, exact=True).last.click()
-            self.page.keyboard.press("Escape")
+                self.page.get_by_title(benchmark, exact=True).last.click()
+            dialog.get_by_text("Launch runs to materialize").click()  # closes the list
         if pickers.count():
             dialog.get_by_role("button", name="All", exact=True).last.click()
 
