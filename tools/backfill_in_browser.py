@@ -92,7 +92,8 @@ class Interface:
 
     def wait_for_runs(self, earlier: set[str]) -> list[str]:
         """Statuses of the runs since then, when all have ended and none was started for a while."""
-        last_change, statuses = time.monotonic(), {}
+        last_change = time.monotonic()
+        statuses: dict[str, str] = {}
         while time.monotonic() < last_change + QUIET_SECONDS:
             time.sleep(2)
             now = {run: status for run, status in self.run_statuses().items() if run not in earlier}

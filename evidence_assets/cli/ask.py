@@ -207,11 +207,11 @@ def _read_questions() -> Iterator[str]:
     is_typed = sys.stdin.isatty()
     if is_typed:
         _print_hint("Enter one question per line; ctrl-D ends.")
-    questions = filter(str.strip, sys.stdin)
+    questions: Iterable[str] = filter(str.strip, sys.stdin)
     total = None
     if sys.stdin.seekable():
-        questions = list(questions)
-        total = len(questions)
+        in_file = list(questions)
+        questions, total = in_file, len(in_file)
     report = report_progress("questions", discard_message if is_typed else _print_hint)
     for completed, question in enumerate(questions, 1):
         yield question

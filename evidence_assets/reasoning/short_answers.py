@@ -162,7 +162,8 @@ class PromptedShortAnswers:
             return {}
         of_facts = [number for number, task in enumerate(tasks) if task.facts and not task.texts]
         answers = self._rules.answer([tasks[number] for number in of_facts])
-        return {n: answer for n, answer in zip(of_facts, answers, strict=True) if answer.status == "answered"}
+        by_number = dict(zip(of_facts, answers, strict=True))
+        return {n: a for n, a in by_number.items() if isinstance(a, ShortAnswer) and a.status == "answered"}
 
 
 class Reader(NamedModel, Protocol):

@@ -320,7 +320,7 @@ def test_a_table_of_too_many_rows_to_look_up_others_is_reported_once() -> None:
     products = build_table("products.csv", ["product", "weight", "colour", "metal"], *kinds)
     messages: list[str] = []
     candidates = [build_candidate(orders, "order"), build_candidate(products, "weight")]
-    assert can_look_up(*candidates, "product")
+    assert can_look_up(candidates[0], candidates[1], "product")
     assert select_join(candidates, messages.append) is None
     assert messages == ["orders.csv and products.csv are not joined: 60,042 cells, more than 50,000"]
 
