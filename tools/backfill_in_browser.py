@@ -62,7 +62,7 @@ class Interface:
         """Select assets in the lineage, choose the benchmarks' partitions in the dialog, and launch."""
         page = self.page
         page.goto(f"{self.address}/asset-groups", wait_until="domcontentloaded")
-        materialize = page.get_by_role("button", name="Materialize all")
+        materialize = page.get_by_role("button", name="Materialize")
         materialize.first.wait_for()
         page.locator(".CodeMirror").first.click()
         page.keyboard.insert_text(" or ".join(f'key:"{key}"' for key in keys))

@@ -58,6 +58,8 @@ _OPERATIONS = (
     "linking_verbs",
 )
 """Entries of the lexicon whose phrases are no words of a table."""
+_TIME_OF_EVENT = re.compile(r"(?:when|in wh(?:at|ich) year) (?:was|were)\b", re.IGNORECASE)
+"""Questions whose verb a table must have: the dates of concerts in a hall do not say when it was built."""
 _NO_CELL = re.compile(r"why\b|how come\b", re.IGNORECASE)
 """Questions that no cell answers."""
 
@@ -222,7 +224,8 @@ def _has_all_words(table: Table, question: str) -> bool:
         rest = f"{rest[: degree.start]} {rest[degree.end :]}"
     for operation in _OPERATIONS:
         rest = " ".join(pattern(operation).sub(" ", rest).split())
-    rest = _drop_verb(rest, _find_known_words(table, rest))
+    if not _TIME_OF_EVENT.match(question):
+        rest = _drop_verb(rest, _find_known_words(table, rest))
     words = {stem(word) for word in tokenize(rest) if word not in STOP_WORDS | TABLE_WORDS and not word[0].isdigit()}
     roots = tuple(label for label in _collect_words(table, ()) if len(label) >= MIN_ROOT)
     unknown = words - _find_known_words(table, rest)

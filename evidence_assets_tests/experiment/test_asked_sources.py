@@ -64,6 +64,19 @@ def test_a_table_of_things_of_a_kind_is_not_asked_about_another(question: str, i
     assert bool(select_tables([LOANS], question, [], print)) == is_asked
 
 
+CONCERTS = Table(
+    "own", "concerts.csv@7", "", ("date", "hall"), (("1 May 2021", "Drill Hall"), ("2 June 2022", "Forge"))
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [("When was the Drill Hall built?", False), ("When was the concert in the Drill Hall?", True)],
+)
+def test_the_time_of_an_event_is_in_a_table_that_has_the_event(question: str, is_asked: bool) -> None:
+    assert bool(select_tables([CONCERTS], question, [], print)) == is_asked
+
+
 def test_a_table_is_not_asked_alone_for_a_column_that_a_joinable_one_has() -> None:
     hives = Table(
         "own", "hives.csv@5", "", ("hive", "breed"), (("101", "Elgon"), ("102", "Buckfast"), ("103", "Elgon"))
