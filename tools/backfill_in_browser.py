@@ -10,6 +10,7 @@ predictions, and for its scores. Of each, its runs and seconds are printed; the 
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,6 @@ import playwright.sync_api
 
 from bench.measuring import make_parser
 from bench.result_files import print_table
-from evidence_assets_tests.browser import CHROMIUM, FLAGS
 
 ASSETS = "{ assetNodes { assetKey { path } dependencyKeys { path } partitionKeys } }"
 RUNS = "{ runsOrError(limit: 1000) { ... on Runs { results { runId status } } } }"
@@ -131,7 +131,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     with playwright.sync_api.sync_playwright() as library:
-        browser = library.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        browser = library.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
         interface = Interface(options.address, browser)
         for row in backfill(interface, options.variant, options.benchmarks):
             print(*row, sep="  ", flush=True)

@@ -211,7 +211,8 @@ def _read_questions() -> Iterator[str]:
     total = None
     if sys.stdin.seekable():
         in_file = list(questions)
-        questions, total = in_file, len(in_file)
+        total = len(in_file)
+        questions = in_file
     report = report_progress("questions", discard_message if is_typed else _print_hint)
     for completed, question in enumerate(questions, 1):
         yield question
