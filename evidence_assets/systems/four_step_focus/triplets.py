@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StringConstraints, ValidationError
@@ -195,7 +195,7 @@ class PromptedTriplets:
         self._model = model
         self._schema = schema
         self.version = content_id(
-            "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, asdict(schema)
+            "prompted_triplets", TRIPLETS.version_with(model.prompts), model.version, reply_schema(schema)
         )
 
     def read_triplets(self, questions: Sequence[str]) -> list[tuple[TripletQuery | Failure, ReplyCost | None]]:
