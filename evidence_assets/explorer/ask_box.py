@@ -235,9 +235,13 @@ class AskBox:
         if not name or kind not in ("corpus", "graph", "table", "tables"):
             raise BadInput("choose what the question is answered from")
         if kind == "tables":
-            selected = select_tables(self._read_tables("benchmark", name), form.text, options, inform)
+            reports: list[str] = []
+            selected = select_tables(self._read_tables("benchmark", name), form.text, options, reports.append)
             if not selected:
-                raise BadInput(f"no table of {name} has the words of the question: use those of a header and of cells")
+                problem = f"no table of {name} has the words of the question: use those of a header and of cells"
+                raise BadInput(". ".join([problem, *reports]))
+            for report in reports:
+                inform(report)
             return selected
         if kind == "table":
             [table] = self._read_tables("table_id", name)[:1]
