@@ -260,5 +260,16 @@ def strict_faults(schema: Any, location: str = "schema") -> list[str]:
 
 
 STRICT_KEYWORDS = {
-    *("type", "properties", "required", "additionalProperties", "items", "enum", "anyOf", "description", "pattern")
+    *(
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "maxItems",
+        "enum",
+        "anyOf",
+        "description",
+        "pattern",
+    )
 }
