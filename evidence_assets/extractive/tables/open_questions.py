@@ -44,6 +44,7 @@ def list_options(view: TableView, question: str) -> list[str]:
 
 
 def _list_texts(view: TableView, question: str, named: int | None) -> list[str]:
+    """As :func:`list_options`; ``named``: The column that the question asks for."""
     outcome = compute_outcome(view, question)
     analysis = analyze_text(view, question, is_question=True)
     if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
