@@ -256,17 +256,15 @@ def batches(graph: Any, selection: RunSelection) -> Iterator[list[dg.AssetKey]]:
 def split_independent(graph: Any, batch: Sequence[dg.AssetKey]) -> list[list[dg.AssetKey]]:
     """The parts of a batch that can run in parallel.
 
-    Assets of a group stay together, because they encode the same texts and a process keeps their vectors; so do assets
-    that run no model, because a run costs a third of a second. The chunks of a corpus are alone: most other assets need
-    them, and few the vectors.
+    Assets that run no model stay together, because a run costs a third of a second. The chunks of a corpus are alone:
+    most other assets need them, and few the vectors.
     """
     if graph.get(batch[0]).partitions_def == corpus_partitions():
         return [[key] for key in batch]
     parts: list[list[dg.AssetKey]] = []
     for key in batch:
-        node = graph.get(key)
-        neighbours = node.parent_keys | node.child_keys
-        joined = [p for p in parts if any(k in neighbours or graph.get(k).group_name == node.group_name for k in p)]
+        neighbours = graph.get(key).parent_keys | graph.get(key).child_keys
+        joined = [part for part in parts if not neighbours.isdisjoint(part)]
         parts = [*(part for part in parts if part not in joined), [*chain.from_iterable(joined), key]]
     with_models = [part for part in parts if any(graph.get(key).pools for key in part)]
     fast_assets = [key for part in parts if part not in with_models for key in part]

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import Future
-from itertools import pairwise
 from pathlib import Path
 
 import dagster as dg
@@ -159,12 +158,8 @@ def test_joined_selections_keep_each_benchmark_to_its_assets() -> None:
     assert joined.has_partition(a, "3"), "a shard of a corpus"
 
 
-def test_a_batch_is_split_into_chunks_groups_with_a_model_and_the_rest() -> None:
+def test_a_batch_is_split_into_chunks_chains_with_a_model_and_the_rest() -> None:
     graph = load_definitions().resolve_asset_graph()
-
-    def group(key: dg.AssetKey) -> str:
-        return str(graph.get(key).group_name)
-
     for batch in batches(graph, EVERYTHING):
         parts = split_independent(graph, batch)
         chunks = dg.AssetKey(["corpus", "sample", "chunks"])
@@ -174,7 +169,6 @@ def test_a_batch_is_split_into_chunks_groups_with_a_model_and_the_rest() -> None
         related = nx.Graph()
         related.add_nodes_from(batch)
         related.add_edges_from((a, b) for a in batch for b in batch if b in graph.get(a).parent_keys)
-        related.add_edges_from((a, b) for a, b in pairwise(sorted(batch, key=group)) if group(a) == group(b))
         with_models = [part for part in nx.connected_components(related) if any(graph.get(key).pools for key in part)]
         rest = set(batch).difference(*with_models)
         assert sorted(map(sorted, parts)) == sorted(map(sorted, [*with_models, *([rest] if rest else [])]))
