@@ -1,13 +1,14 @@
 """Fit the probabilities of short answers from graphs, and print what they reach on graphs left out of the fit.
 
-    python -m bench.answers.fit_graph_answers --lake data_lake          # half 2, then leave out one graph each
+    python -m bench.answers.fit_graph_answers --lake data_lake          # half 2, each graph left out, kept
     python -m bench.answers.fit_graph_answers --lake data_lake --write  # then fit on all and write the weights
 
-``bench/answers/graphs`` has six small graphs as people keep them (families, machines, paintings, dishes, services,
-rivers), each with 20 questions that it answers and 10 that only look like it. They were written for this project
-without looking at the rules. ``village``, ``museum`` and ``services`` are half 1. The errors of all six were seen while
-features were chosen, so half 2 is kept from the fit of the weights only. An answer is
-right if all names that support it are gold answers.
+``bench/answers/graphs`` has eighteen small graphs as people keep them (families, machines, paintings, dishes, services,
+rivers, pets, ferries…), each with 20 questions that it answers and 10 that only look like it. They were written for
+this project without looking at the rules. ``HALF_1`` names those of half 1. The errors of all were seen while
+features and meanings of words were chosen, so half 2 is kept from the fit of the weights only. The four graphs in
+``kept`` were put to the rules once, on 2026-11-30, after the last change. An answer is right if all names that support
+it are gold answers.
 
 The lake has the sample (``evidence demo``): its multiple-choice questions are asked without their options. Those of the
 split dev are half 1. As the options are not all answers, a reading is right if a gold option is among its ends.
@@ -51,7 +52,10 @@ from evidence_assets.text.negation import asks_for_exception
 
 GRAPHS = Path(__file__).with_name("graphs")
 SAMPLE = "sample"
-HALF_1 = ("museum", "services", "village")
+HALF_1 = (
+    *("airline", "brannspitz_club", "copper_league", "halvard_film_days", "hedgerow_vets"),
+    *("museum", "radio", "services", "village"),
+)
 L2 = 1.0
 MIN_ANSWER = 0.6
 MIN_CLOSEST = 0.3
@@ -94,11 +98,11 @@ def read_sample_items(lake: Lake) -> list[Item]:
     return items
 
 
-def read_items(folder: Path) -> list[Item]:
-    """The readings of the questions on the six graphs; facts are those of ``evidence ask``."""
+def read_items(folder: Path, graphs: Path) -> list[Item]:
+    """The readings of the questions on the graphs of a folder; facts are those of ``evidence ask``."""
     lake = Lake.create(folder, question_shards=1, corpus_shards=1)
     items = []
-    for file in sorted(GRAPHS.glob("*.tsv")):
+    for file in sorted(graphs.glob("*.tsv")):
         path = f"graphs/{file.stem}/graph.tsv"
         lake.raw_path(path).parent.mkdir(parents=True)
         shutil.copyfile(file, lake.raw_path(path))
@@ -180,7 +184,8 @@ def main() -> None:
     parser.add_argument("--lake", type=Path, default=Path("data_lake"), help="A lake with the sample.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        items = read_items(Path(folder) / "graphs")
+        items = read_items(Path(folder) / "graphs", GRAPHS)
+        kept_items = read_items(Path(folder) / "kept", GRAPHS / "kept")
         copy = shutil.copytree(options.lake, Path(folder) / "sample")  # asked questions are stored
         items += read_sample_items(Lake(Path(copy)))
     weights = fit_weights([item for item in items if item.half == 1])
@@ -191,15 +196,16 @@ def main() -> None:
     graphs = sorted({item.graph for item in items} - {SAMPLE})
     outcomes = answer_left_out(items, graphs, lambda item: item.graph, fit_weights, answer_items)
     score["each graph left out"] = print_outcomes("each graph left out of the fit", outcomes)
+    weights = fit_weights(items)
+    score["kept"] = print_outcomes("fitted on all, the graphs in kept", answer_items(kept_items, weights))
     if options.write:
-        weights = fit_weights(items)
         thresholds = {name: getattr(weights, name) for name in ("min_answer", "min_closest", "min_with_text")}
         write_values(
             readings.WEIGHTS_FILE,
             {"bias": weights.bias, **thresholds, "weights": dict(weights.weights)},
             command="python -m bench.answers.fit_graph_answers --lake data_lake --write",
-            data="bench/answers/graphs, six graphs written for this project: 120 questions with an answer, 60 without; "
-            "the sample's multiple-choice questions without their options",
+            data="bench/answers/graphs, eighteen graphs written for this project: 360 questions with an answer, 180 "
+            "without; the sample's multiple-choice questions without their options",
             halves="weights fitted on all; half 2 is scored by weights of half 1, each graph by those of the others",
             encoder=get_encoder(profiles.load().encoder).model_id,
             l2=L2,

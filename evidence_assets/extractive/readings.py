@@ -3,7 +3,8 @@
 A reading follows the same relations in the same directions from the same name. Its probability is
 ``exp(s_i) / (1 + Σ_j exp(s_j))`` over all readings, where 1 stands for no answer and ``s`` is a weighted sum of
 features of its best path: whether its relations are those of the question, each step is asked for, and its end is of
-the kind that the question asks for.
+the kind that the question asks for. A path is no reading if its end is of another kind, if a word of the question asks
+for a relation that it has not (:mod:`.relation_words`), or if it has a relation that no word asks for.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
 from pathlib import Path
 
-import numpy as np
-
 from evidence_assets.extractive.choice_probabilities import choice_probabilities
+from evidence_assets.extractive.relation_words import (
+    WordWithMeaning,
+    find_meanings,
+    join_meanings,
+    relation_words_version,
+)
 from evidence_assets.extractive.spans.candidates import candidate_kind
 from evidence_assets.extractive.spans.questions import QuestionFocus, analyze_question
 from evidence_assets.graphs.entity_linking import EntityLinker
@@ -38,6 +42,8 @@ KINDS = {
 }
 """What names the kinds of answers to an encoder."""
 NUMERIC_KINDS = ("date", "number", "quantity")
+IMPLIED_MEANINGS = {"place": frozenset({"location", "headquarters", "residence"}), "time": frozenset({"dating"})}
+"""What "where" and "when" may ask for without another word, as in "Where is the shipyard?"."""
 PLACE_WORDS = frozenset({"in", "at", "place", "location", "located", "near", "from"})
 """Words of relations that lead to a place."""
 
@@ -59,6 +65,12 @@ class FactPath:
     @property
     def relations(self) -> str:
         return " and ".join(fact.relation_words for fact in self.facts)
+
+    @property
+    def leads_to_place(self) -> bool:
+        """Whether its last relation says so, such as "born in"."""
+        words = map(str.casefold, split_words(self.facts[-1].relation_words))
+        return self.steps[-1][1] and not PLACE_WORDS.isdisjoint(words)
 
     @property
     def names(self) -> list[str]:
@@ -104,7 +116,8 @@ class ReadingWeights:
     @property
     def version(self) -> str:
         thresholds = (self.min_answer, self.min_closest, self.min_with_text)
-        return content_id("reading weights", self.bias, sorted(self.weights.items()), *thresholds)
+        weights = sorted(self.weights.items())
+        return content_id("reading weights", self.bias, weights, *thresholds, relation_words_version())
 
     def rank(self, readings: Sequence[Reading]) -> list[tuple[float, Reading]]:
         """The readings by the probability of their first end, which is the sum over all readings with it."""
@@ -128,8 +141,7 @@ def find_readings(question: str, facts: Sequence[ShortFact], encoder: Encoder) -
     """All readings of a question over sourced facts."""
     paths = find_paths(question, [fact for fact in facts if fact.sourced])
     views = {start: _QuestionView.of(question, start) for start in dict.fromkeys(path.start for path in paths)}
-    # One word asks for one relation: "Where was Anna born?" is not answered by her father's birthplace.
-    paths = [path for path in paths if len(path.facts) == 1 or len(views[path.start].words) >= len(path.facts)]
+    paths = [path for path in paths if views[path.start].accepts(path)]
     rater = _Rater(question, encode_ends(encoder, _list_texts(question, paths, views)))
     return _group_paths([(path, rater.rate(path, views[path.start])) for path in paths])
 
@@ -148,11 +160,9 @@ def _group_paths(rated_paths: Sequence[tuple[FactPath, Mapping[str, float]]]) ->
 
 def _list_texts(question: str, paths: Sequence[FactPath], views: Mapping[str, _QuestionView]) -> list[str]:
     """The texts whose cosines are features."""
-    texts = [question, *KINDS.values()]
-    for view in views.values():
-        texts += [view.masked, view.head, *(word.text for word in view.words)]
+    texts = [question, *KINDS.values(), *(view.masked for view in views.values())]
     for path in paths:
-        texts += [path.text, path.relations, *path.names, *(fact.relation_words for fact in path.facts)]
+        texts += [path.text, path.relations, path.end]
     return texts
 
 
@@ -183,13 +193,67 @@ class _QuestionView:
     focus: QuestionFocus
     head: str
     """The words that name the answer, such as "instrument" of "which instrument"."""
+    known: tuple[WordWithMeaning, ...]
+    """Its words whose meaning is known."""
 
     @classmethod
     def of(cls, question: str, start: str) -> _QuestionView:
         focus = analyze_question(_replace_name(question, start, " "))
         words = tuple(w for w in focus.words if w.is_content and w.lower not in LISTS["question_words"])
         head = " ".join(focus.words[position].text for position in focus.head)
-        return cls(_replace_name(question, start, "it"), words, focus, head)
+        masked = _replace_name(question, start, "it")
+        return cls(masked, words, focus, head, tuple(find_meanings(masked)))
+
+    @property
+    def asking(self) -> Sequence[WordWithMeaning]:
+        """The words that ask for relations."""
+        return [word for word in self.known if not word.is_light] or self.known
+
+    def accepts(self, path: FactPath) -> bool:
+        """Whether a path may be what the question asks for."""
+        # One word asks for one relation: "Where was Anna born?" is not answered by her father's birthplace.
+        has_words = len(path.facts) == 1 or len(self.words) >= len(path.facts)
+        return has_words and self.accepts_end(path) and self.is_met_by(path)
+
+    def accepts_end(self, path: FactPath) -> bool:
+        """Whether the end of a path can be what the question asks for.
+
+        It is of its kind, and has no other word of the question than the head: "the airport that it departs from" is
+        not the city where that airport is.
+        """
+        head = {stem(word) for word in self.head.split()}
+        others = {stem(word.text) for word in self.words} - head
+        if any(stem(word) in others for word in split_words(path.end)):
+            return False
+        end_kind = candidate_kind(split_tokens(path.end))
+        is_name = end_kind == "quantity" and path.end[0].isalpha()  # "Room 14"
+        is_numeric = end_kind in NUMERIC_KINDS and not is_name
+        if "year" in head:
+            return bool(re.search(r"\b\d{4}\b", path.end))
+        if self.focus.kind == "named":
+            return end_kind != "date"
+        if self.focus.kind in ("time", "count", "amount"):
+            return is_numeric
+        if self.focus.kind == "person":
+            return not is_numeric and not path.leads_to_place
+        return self.focus.kind != "place" or not is_numeric
+
+    def is_met_by(self, path: FactPath) -> bool:
+        """Whether a path says what the question asks for, and no more.
+
+        Each word that asks for a relation needs a step or name with its meaning, or a step whose meaning is not known.
+        Each step with a meaning needs a word that asks for it, or a content word whose meaning is not known and that
+        does not stand in the path.
+        """
+        steps = [join_meanings([fact.relation_words]) for fact in path.facts]
+        met = join_meanings(path.names).union(*steps)
+        n_unmet = sum(word.meanings.isdisjoint(met) for word in self.asking)
+        asked = IMPLIED_MEANINGS.get(self.focus.kind, frozenset()).union(*(word.meanings for word in self.asking))
+        n_unasked = sum(bool(meanings) and meanings.isdisjoint(asked) for meanings in steps)
+        explained = {one for word in self.known for one in word.stems}
+        explained |= {stem(word) for word in split_words(f"{path.relations} {' '.join(path.names)} {self.head}")}
+        n_unknown = sum(stem(word.text) not in explained for word in self.words)
+        return n_unmet <= steps.count(frozenset()) and n_unasked <= n_unknown
 
 
 def _replace_name(question: str, name: str, replacement: str) -> str:
@@ -204,51 +268,24 @@ class _Rater:
         self._vectors = vectors
 
     def rate(self, path: FactPath, view: _QuestionView) -> dict[str, float]:
-        relations = [fact.relation_words for fact in path.facts]
-        relation_matches = [[self._match(word, relation) for word in view.words] for relation in relations]
-        name_matches = [[self._match(word, name) for word in view.words] for name in path.names]
-        covered = np.max([*relation_matches, *name_matches], axis=0) if view.words else np.zeros(0)
-        is_long = len(path.facts) > 1
+        meanings = join_meanings([path.relations])
+        is_met = [not word.meanings.isdisjoint(meanings) for word in view.asking]
         return {
             "text_cosine": self._cosine(self._question, path.text),
             "relation_cosine": self._cosine(view.masked, path.relations),
-            "is_long": float(is_long),
-            "asks_for_each": _match_apart(relation_matches) if is_long else 0.0,
-            "covered": float(covered.mean()) if len(covered) else 1.0,
+            "has_asked_meaning": float(any(is_met)),
+            "has_other_words": float(not all(is_met)),
+            "is_long": float(len(path.facts) > 1),
             "is_backward": float(not path.steps[-1][1]),
-            "head_is_end": self._cosine(view.head, path.end) if view.head else 0.0,
-            **self._rate_kind(path.end, relations[-1], view.focus.kind, is_forward=path.steps[-1][1]),
+            "nearest_kind": self._rate_kind(path.end, view.focus.kind),
         }
 
-    def _rate_kind(self, end: str, relation: str, kind: str, *, is_forward: bool) -> dict[str, float]:
-        """Whether the end is of the kind that the question asks for."""
-        end_kind = candidate_kind(split_tokens(end))
-        is_numeric = end_kind in NUMERIC_KINDS
-        asks_for_number = kind in ("time", "count", "amount")
-        leads_to_place = is_forward and not PLACE_WORDS.isdisjoint(map(str.casefold, split_words(relation)))
-        if asks_for_number:
-            is_other_kind = not is_numeric
-        else:
-            is_other_kind = kind in ("person", "place") and (is_numeric or (kind == "person" and leads_to_place))
-        nearest = 0.0
-        if kind in KINDS:
-            cosines = {name: self._cosine(end, text) for name, text in KINDS.items()}
-            nearest = cosines.pop(kind) - max(cosines.values())
-        return {
-            "is_other_kind": float(is_other_kind),
-            "is_no_place": float(kind == "place" and not leads_to_place),
-            "nearest_kind": nearest,
-        }
-
-    def _match(self, word: Word, text: str) -> float:
-        """1 for a word of the text, else the cosine."""
-        return 1.0 if word.stem in {stem(other) for other in split_words(text)} else self._cosine(word.text, text)
+    def _rate_kind(self, end: str, kind: str) -> float:
+        """How much nearer the end is to the kind that the question asks for than to the others."""
+        if kind not in KINDS:
+            return 0.0
+        cosines = {name: self._cosine(end, text) for name, text in KINDS.items()}
+        return cosines.pop(kind) - max(cosines.values())
 
     def _cosine(self, one: str, other: str) -> float:
         return round(float(self._vectors[one] @ self._vectors[other]), 6)
-
-
-def _match_apart(relation_matches: Sequence[Sequence[float]]) -> float:
-    """The weaker of two matches where each relation has a word of the question of its own."""
-    first, last = relation_matches
-    return max((min(first[a], last[b]) for a, b in permutations(range(len(first)), 2)), default=0.0)

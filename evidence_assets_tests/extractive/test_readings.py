@@ -17,6 +17,11 @@ TRIPLES = (
     ("Bodan Shipyard", "located in", "Kressbronn"),
     ("Ada Kern", "conducts", "Harbour Band"),
     ("Ada Kern", "born in", "Sipplingen"),
+    ("Harbour Band", "opensAt", "19:30"),
+    ("Harbour Band", "president", "Ruth Amsel"),
+    ("Josef Weiss", "date of death", "2001-03-04"),
+    ("Harbour Band", "rehearses in", "Room 14"),
+    ("Seeadler", "built by", "Bruns Shipyard"),
 )
 FACTS = tuple(
     ShortFact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}")
@@ -40,6 +45,8 @@ def solve(question: str) -> ShortAnswer:
         ("Who conducts the Harbour Band?", "Ada Kern"),
         ("Which instrument does Josef Weiss play?", "trumpet"),
         ("Where was the conductor of the Harbour Band born?", "Sipplingen"),
+        ("Who presides over the Harbour Band?", "Ruth Amsel"),
+        ("Where does the Harbour Band rehearse?", "Room 14"),
     ],
 )
 def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expected: str) -> None:
@@ -55,6 +62,12 @@ def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expecte
         "Who founded Bodan Shipyard?",  # only its place
         "What does Marta Weiss play?",  # only her father plays
         "Where was Paul Weiss born?",  # not in the graph
+        "What time does the Harbour Band close?",  # only when it opens
+        "Who is the captain of the Harbour Band?",  # only its president
+        "When was the conductor of the Harbour Band born?",  # only where
+        "When did Marta Weiss's father marry?",  # only his birth and death
+        "In which year was Ada Kern born?",  # only where
+        "In which city is the shipyard that built the Seeadler?",  # only which shipyard
     ],
 )
 def test_another_relation_or_kind_is_no_answer(question: str) -> None:
@@ -67,7 +80,7 @@ def test_two_facts_are_joined_and_both_are_evidence() -> None:
 
 def test_paths_start_in_the_question_and_end_outside_it() -> None:
     paths = find_paths("Is Marta Weiss from Lindau?", FACTS)
-    assert {path.end for path in paths} == {"Josef Weiss", "1931", "trumpet"}
+    assert {path.end for path in paths} == {"Josef Weiss", "1931", "trumpet", "2001-03-04"}
     assert {path.start for path in paths} == {"Marta Weiss"}
     assert max(len(path.facts) for path in paths) == 2
 
