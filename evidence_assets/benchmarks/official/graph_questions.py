@@ -72,9 +72,15 @@ def read_webqsp(info: DatasetInfo, folder: Path, split: str) -> Iterator[Located
 
 
 def read_mintaka(info: DatasetInfo, folder: Path, split: str) -> Iterator[LocatedQuestion]:
-    """Read questions with Wikidata answers and annotated entities."""
+    """Read questions with Wikidata answers and annotated entities.
+
+    A question that counts has the things that are counted as answers; their number is an alias of the first.
+    """
     for row in info.read_each(folder, split, json_rows):
         gold = _read_mintaka_answers(row.row("answer"))
+        if row.text_or_none("complexityType") == "count" and len(gold) > 1:
+            first = next(iter(gold))
+            gold[first] = tuple(dict.fromkeys((*gold[first], str(len(gold)))))
         entities = (item for item in row.rows("questionEntity") if item.get("entityType") == "entity")
         linked = [item.text_or_none(field) for item in entities for field in ("name", "label")]  # id and name
         yield info.question(

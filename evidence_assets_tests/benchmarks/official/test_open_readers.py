@@ -92,6 +92,12 @@ class TestMintaka(ReaderContract):
         question = next(read_questions("mintaka", tmp_path, "dev"))
         assert (question.gold, question.aliases) == (gold, aliases)
 
+    def test_the_number_of_counted_answers_is_accepted(self, tmp_path: Path) -> None:
+        answer = {"answer": [{"name": "Q1", "label": "a"}, {"name": "Q2", "label": "b"}]}
+        write_files(tmp_path, {self.DEV: json.dumps([self.ROW | {"answer": answer, "complexityType": "count"}])})
+        question = next(read_questions("mintaka", tmp_path, "dev"))
+        assert (question.gold, question.aliases) == (("a", "b"), (("Q1", "2"), ("Q2",)))
+
 
 class TestWebqsp(ReaderContract):
     NAMES = ("webqsp",)
