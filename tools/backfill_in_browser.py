@@ -58,8 +58,11 @@ class Interface:
     def run_statuses(self) -> dict[str, str]:
         return {run["runId"]: run["status"] for run in self.query(RUNS)["runsOrError"]["results"]}
 
-    def launch(self, keys: Sequence[str], benchmarks: Sequence[str]) -> None:
-        """Select assets in the lineage, choose the benchmarks' partitions in the dialog, and launch."""
+    def launch(self, keys: Sequence[str], benchmarks: Sequence[str], *, has_partitions: bool) -> None:
+        """Select assets in the lineage, choose the benchmarks' partitions in the dialog, and launch.
+
+        ``has_partitions``: Otherwise there is no dialog: one click launches a run.
+        """
         page = self.page
         page.goto(f"{self.address}/asset-groups", wait_until="domcontentloaded")
         materialize = page.get_by_role("button", name="Materialize")
@@ -69,6 +72,9 @@ class Interface:
         page.keyboard.press("Enter")
         page.wait_for_timeout(5_000)
         materialize.first.click()
+        if not has_partitions:
+            page.wait_for_timeout(5_000)
+            return
         confirm = page.get_by_role("button", name="Confirm", exact=True)
         launch = page.get_by_role("button", name=re.compile("^Launch"))
         confirm.or_(launch).first.wait_for()
@@ -115,7 +121,7 @@ def backfill(interface: Interface, variant: str, benchmarks: Sequence[str]) -> I
     ]
     for name, keys, chosen in parts:
         started, earlier = time.monotonic(), set(interface.run_statuses())
-        interface.launch(keys, chosen)
+        interface.launch(keys, chosen, has_partitions=any(partitions[key] for key in keys))
         statuses = interface.wait_for_runs(earlier)
         seconds = time.monotonic() - started - QUIET_SECONDS
         failed = sum(status != "SUCCESS" for status in statuses)

@@ -193,7 +193,7 @@ class _QuestionView:
     focus: QuestionFocus
     head: str
     """The words that name the answer, such as "instrument" of "which instrument"."""
-    known: tuple[WordWithMeaning, ...]
+    known_words: tuple[WordWithMeaning, ...]
     """Its words whose meaning is known."""
 
     @classmethod
@@ -205,9 +205,9 @@ class _QuestionView:
         return cls(masked, words, focus, head, tuple(find_meanings(masked)))
 
     @property
-    def asking(self) -> Sequence[WordWithMeaning]:
+    def asking_words(self) -> Sequence[WordWithMeaning]:
         """The words that ask for relations."""
-        return [word for word in self.known if not word.is_light] or self.known
+        return [word for word in self.known_words if not word.is_light] or self.known_words
 
     def accepts(self, path: FactPath) -> bool:
         """Whether a path may be what the question asks for."""
@@ -243,17 +243,24 @@ class _QuestionView:
 
         Each word that asks for a relation needs a step or name with its meaning, or a step whose meaning is not known.
         Each step with a meaning needs a word that asks for it, or a content word whose meaning is not known and that
-        does not stand in the path.
+        is not in the path.
         """
         steps = [join_meanings([fact.relation_words]) for fact in path.facts]
         met = join_meanings(path.names).union(*steps)
-        n_unmet = sum(word.meanings.isdisjoint(met) for word in self.asking)
-        asked = IMPLIED_MEANINGS.get(self.focus.kind, frozenset()).union(*(word.meanings for word in self.asking))
-        n_unasked = sum(bool(meanings) and meanings.isdisjoint(asked) for meanings in steps)
-        explained = {one for word in self.known for one in word.stems}
-        explained |= {stem(word) for word in split_words(f"{path.relations} {' '.join(path.names)} {self.head}")}
-        n_unknown = sum(stem(word.text) not in explained for word in self.words)
-        return n_unmet <= steps.count(frozenset()) and n_unasked <= n_unknown
+        n_unmet = sum(word.meanings.isdisjoint(met) for word in self.asking_words)
+        if n_unmet > steps.count(frozenset()):
+            return False
+        implied = IMPLIED_MEANINGS.get(self.focus.kind, frozenset())
+        asked_meanings = implied.union(*(word.meanings for word in self.asking_words))
+        n_unasked = sum(bool(meanings) and meanings.isdisjoint(asked_meanings) for meanings in steps)
+        return n_unasked <= self._count_unknown_words(path)
+
+    def _count_unknown_words(self, path: FactPath) -> int:
+        """Content words without a known meaning that are not in the path either."""
+        known_stems = {one for word in self.known_words for one in word.stems}
+        texts = (path.relations, *path.names, self.head)
+        known_stems |= {stem(word) for text in texts for word in split_words(text)}
+        return sum(stem(word.text) not in known_stems for word in self.words)
 
 
 def _replace_name(question: str, name: str, replacement: str) -> str:
@@ -269,7 +276,7 @@ class _Rater:
 
     def rate(self, path: FactPath, view: _QuestionView) -> dict[str, float]:
         meanings = join_meanings([path.relations])
-        is_met = [not word.meanings.isdisjoint(meanings) for word in view.asking]
+        is_met = [not word.meanings.isdisjoint(meanings) for word in view.asking_words]
         return {
             "text_cosine": self._cosine(self._question, path.text),
             "relation_cosine": self._cosine(view.masked, path.relations),

@@ -61,7 +61,7 @@ def find_meanings(text: str) -> list[WordWithMeaning]:
     stems = _split_stems(text)
     meanings = _meanings_of_stems()
     longest = max(map(len, meanings))
-    found = []
+    words = []
     start = 0
     while start < len(stems):
         phrases = (stems[start : start + length] for length in range(longest, 0, -1))
@@ -69,9 +69,9 @@ def find_meanings(text: str) -> list[WordWithMeaning]:
         if phrase is None:
             start += 1
             continue
-        found.append(WordWithMeaning(phrase, meanings[phrase]))
+        words.append(WordWithMeaning(phrase, meanings[phrase]))
         start += len(phrase)
-    return found
+    return words
 
 
 def join_meanings(texts: Sequence[str]) -> frozenset[str]:
