@@ -52,8 +52,9 @@ test: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	$(PYTEST)
 
+# `dg dev`, which supersedes `dagster dev`, is an extra: pip install ".[dg]"
 ui: $(VENV)/.runtime $(DAGSTER_HOME)/dagster.yaml
-	$(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
+	@PYTHONWARNINGS='ignore:Function `dev_command` is superseded' $(BIN)/dagster dev --host 127.0.0.1 --port $(PORT)
 
 explore: $(VENV)/.runtime
 	$(BIN)/evidence explore
