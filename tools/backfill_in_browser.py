@@ -3,7 +3,7 @@
     EVIDENCE_PROFILE=local make ui
     python -m tools.backfill_in_browser mcqa/bm25 sample_mcqa [BENCHMARK …] [--address http://127.0.0.1:3000]
 
-Three dialogs are filled in, as a user would: for what the variant needs besides questions, for its questions to its
+Dialogs are filled in, as a user would: for what the variant needs besides questions, for its questions to its
 predictions, and for its scores. Of each, its runs and seconds are printed; the exit status is 1 where a run failed.
 """
 
@@ -111,15 +111,20 @@ class Interface:
 def backfill(interface: Interface, variant: str, benchmarks: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Launch each part, wait for it, and yield its row."""
     partitions = interface.find_assets(variant)
+    scores = [f"scores/{variant}"]
     by_question = [key for key, names in partitions.items() if f"{benchmarks[0]}|0" in names]
-    by_benchmark = [key for key, names in partitions.items() if benchmarks[0] in names]
-    sources = [key for key in partitions if key not in {*by_question, *by_benchmark}]
+    by_benchmark = [key for key, names in partitions.items() if benchmarks[0] in names and key not in scores]
+    sources = [key for key in partitions if key not in {*by_question, *by_benchmark, *scores}]
+    # Dagster leaves out what is behind a gap: tables and scores in one backfill would only make the tables.
     parts = [
         ("nothing, or a corpus' shards", sources, ()),
-        ("benchmark and shard", by_question, benchmarks),
         ("benchmark", by_benchmark, benchmarks),
+        ("benchmark and shard", by_question, benchmarks),
+        ("benchmark, scores", scores, benchmarks),
     ]
     for name, keys, chosen in parts:
+        if not keys:
+            continue
         started, earlier = time.monotonic(), set(interface.run_statuses())
         interface.launch(keys, chosen, has_partitions=any(partitions[key] for key in keys))
         statuses = interface.wait_for_runs(earlier)

@@ -25,7 +25,7 @@ from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.short_choices import SHORT_STYLE
+from evidence_assets.reasoning.short_choices import EXPLAINED_SHORT_STYLE, SHORT_STYLE
 from evidence_assets.reasoning.tasks import Solver
 
 
@@ -53,8 +53,9 @@ class Answering:
         """Prompt style of the language model."""
         if self.variant.prompt_style == "published":
             return STYLES[self.method.published_style]
-        explains = self.variant.profile.explain_options or self.variant.asks_why
-        return DEFAULT_STYLE if explains else SHORT_STYLE
+        if self.variant.profile.explain_options:
+            return DEFAULT_STYLE
+        return EXPLAINED_SHORT_STYLE if self.variant.asks_why else SHORT_STYLE
 
     @cached_property
     def is_prompted(self) -> bool:
@@ -65,6 +66,11 @@ class Answering:
     def is_rules_first(self) -> bool:
         """Whether rules explain, and a language model is asked for what they do not settle."""
         return self.is_prompted and self.style is SHORT_STYLE and self.variant.family == "table"
+
+    @property
+    def reads_chains(self) -> bool:
+        """Whether an answer depends on the chains; otherwise they are only shown."""
+        return self.style is not EXPLAINED_SHORT_STYLE
 
     @property
     def is_one_call(self) -> bool:
@@ -80,7 +86,7 @@ class Answering:
     @property
     def reads_best_facts(self) -> bool:
         """Whether the model chooses from the best facts only."""
-        return self.is_prompted and self.style.facts > 0 and not self.explains_options
+        return self.is_prompted and self.style.facts > 0 and not self.is_rules_first
 
     @property
     def requests_per_choice(self) -> int:
@@ -127,7 +133,8 @@ class Answering:
         if self.has_options:
             readable = keep_best_facts(evidence, self.style.facts) if self.reads_best_facts else evidence
             # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
-            return OptionAnswerer(self._open_solver(context, explained=self.variant.explain), readable, chains)
+            chooser = self._open_solver(context, explained=self.variant.explain)
+            return OptionAnswerer(chooser, readable, chains, reads_chains=self.reads_chains)
         if isinstance(self.method, AnsweringMethod):
             return self.method.open_answerer(context, evidence)
         problems = self.method.find_problems(context) if isinstance(self.method, PreparedMethod) else None

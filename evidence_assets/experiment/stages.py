@@ -86,7 +86,7 @@ def answer_counterfactuals(plan: VariantPlan, context: StageContext) -> StageOut
     chains = _read_chains(plan, context)
     predictions = context.read_input("predictions")
     answering = plan.answering
-    if answering.writes_chains:
+    if answering.writes_chains and answering.reads_chains:
         cited_ids = ids_cited_by_chains(predictions, chains, {q for q, each in questions.items() if each.negated})
     else:
         cited_ids = ids_used_by_answers(context.read_input("predictions", "lineage_edges"), evidence)
@@ -108,7 +108,8 @@ def _answer_from(
     is_part = [fact in facts.get(q, ()) for q, fact in evidence.select("question_id", "content_hash").iter_rows()]
     part = evidence.filter(pl.Series(is_part, dtype=pl.Boolean))
     selected = [questions[question_id] for question_id in facts]
-    explained = answering.explain(context, selected, part).rows if answering.has_options else []
+    needs_chains = answering.has_options and answering.reads_chains
+    explained = answering.explain(context, selected, part).rows if needs_chains else []
     chains = pl.DataFrame(prepare_rows("chains", explained))
     answers = answering.open_answerer(context, part, chains).answer(selected)
     return {

@@ -136,10 +136,9 @@ class _QuestionRows:
         is_negated = self.question is not None and self.question["negated"]
         supporting_ids = {row["chain_id"] for row in chains if is_negated or row["hypothesis"] == answer["answer"]}
         cited_ids, used_ids = _find_cited_ids(citations, supporting_ids)
-        if not chains:
-            used_ids = {parent for parent, relation in parents.items() if relation == lineage.USED}
+        used_ids |= {row["evidence_id"] for row in self.evidence if parents.get(row["evidence_id"]) == lineage.USED}
         first_ids = cited_ids | used_ids
-        read_ids = {parent for row in chains for parent in self.parents[row["chain_id"]]} or set(parents)
+        read_ids = {parent for row in chains for parent in self.parents[row["chain_id"]]} | set(parents)
         evidence = [row for row in self.evidence if row["evidence_id"] in read_ids]
         evidence.sort(key=lambda row: row["evidence_id"] not in first_ids)
         counterfactual = self.counterfactuals.get(answer["prediction_id"])

@@ -32,7 +32,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template, fence, fenced_question, negation_field
 
-VERSION = "10"
+VERSION = "11"
 """Raise it whenever equal replies may be parsed differently."""
 MAX_STEPS = 40
 EXPLAIN = Template.load(__package__, "explain", "question evidence none answer negated")
@@ -44,12 +44,17 @@ INSUFFICIENT = "INSUFFICIENT"
 EXPLAIN_TOKENS = 1024
 CHOOSE_TOKENS = 32
 
+MAX_CONSTRAINED_STEPS = 6
+MAX_CONSTRAINED_CITED = 4
+"""Evidence that a step may cite where a server constrains the reply: a small model counts on to its limit of tokens."""
 _STEP = object_schema(
     text={"type": "string"},
-    evidence={"type": "array", "items": {"type": "integer"}},
-    quotes={"type": "array", "items": {"type": "string"}},
+    evidence={"type": "array", "items": {"type": "integer"}, "maxItems": MAX_CONSTRAINED_CITED},
+    quotes={"type": "array", "items": {"type": "string"}, "maxItems": MAX_CONSTRAINED_CITED},
 )
-EXPLAIN_SCHEMA = json.dumps(object_schema(steps={"type": "array", "items": _STEP}), sort_keys=True)
+EXPLAIN_SCHEMA = json.dumps(
+    object_schema(steps={"type": "array", "items": _STEP, "maxItems": MAX_CONSTRAINED_STEPS}), sort_keys=True
+)
 
 
 def explain_request(task: ExplainOption, prompts: Prompts = PACKAGED) -> Request:

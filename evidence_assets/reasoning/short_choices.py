@@ -3,7 +3,7 @@
 The log probabilities of the letters weigh the options. A small model prefers some letters, whatever stands there. So a
 model that rates letters is called again with the second half of the options first, and both calls count the same.
 It also believes wrong facts, so it is asked without the fact, too (docs/with-a-real-model.md). Explanations are written
-on request only, in the default style.
+on request only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scipy.special import log_softmax
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
-from evidence_assets.reasoning.prompted_solver import PromptStyle, build_choice
+from evidence_assets.reasoning.prompted_solver import EXPLAIN_TASK, PromptStyle, build_choice
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.reply_parsing import parse_answer
 from evidence_assets.reasoning.table_prompts import fenced_table, is_table_task
@@ -146,3 +146,5 @@ SHORT_CHOICE = LetterTask(
     "choose_letter", (LETTER,), letter_request, parse_letter, accepts_truncated=True, requests_per_task=4
 )
 SHORT_STYLE = PromptStyle(None, SHORT_CHOICE, facts=FACTS)
+EXPLAINED_SHORT_STYLE = PromptStyle(EXPLAIN_TASK, SHORT_CHOICE, facts=FACTS)
+"""Explanations on request. The choice does not read them: those of a small model argue for whatever option they get."""

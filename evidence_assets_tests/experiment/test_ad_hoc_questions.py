@@ -414,13 +414,19 @@ def test_a_name_is_a_model_at_the_server_of_the_environment(
     assert result.exit_code == 1 and "does not serve 'other'. It serves test-model" in result.output
 
 
-def test_explanations_are_written_on_request(lake: Lake, only_server: FaultyServer) -> None:
+def test_explanations_are_written_on_request_and_change_no_answer(lake: Lake, only_server: FaultyServer) -> None:
+    unexplained = ask_about_cats(lake, "--model", only_server.url)
     answer = ask_about_cats(lake, "--model", only_server.url, "--why")
-    assert any("They sleep long." in body["messages"][-1]["content"] for body in only_server.bodies)
-    assert answer["answer"] == "B"
+    requests = [body["messages"][-1]["content"] for body in only_server.bodies]
+    assert sum("JSON object" in request for request in requests) == 2, "one explanation for each option"
+    assert not any("They sleep long." in request for request in requests), "the choice reads no explanation"
+    assert (answer["answer"], answer["confidence"]) == (unexplained["answer"], unexplained["confidence"])
     with connect(lake.root) as connection:
         hypotheses = connection.execute("SELECT hypothesis FROM chains ORDER BY hypothesis").fetchall()
+        of_prediction = "child_kind = 'prediction' AND relation = 'used'"
+        used = connection.execute(f"SELECT DISTINCT parent_kind FROM lineage_edges WHERE {of_prediction}").fetchall()
     assert hypotheses == [("A",), ("B",)]
+    assert sorted(used) == [("chain",), ("evidence",), ("question",)]
 
 
 def test_a_table_file_needs_no_lake_before_the_question(tmp_path: Path) -> None:

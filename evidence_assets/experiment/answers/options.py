@@ -35,10 +35,15 @@ class OptionAnswerer:
     Probabilities are the softmax of the solver's weights, rounded to six decimals. If some options
     have no chain, the others are compared; if none has, the question fails, since without chains the solver would be
     asked another question.
+
+    ``reads_chains``: Otherwise the solver chooses from the evidence, and chains are only linked to the answer.
     """
 
-    def __init__(self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame) -> None:
+    def __init__(
+        self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame, *, reads_chains: bool = True
+    ) -> None:
         self._solver = solver
+        self._reads_chains = reads_chains
         self._evidence = evidence_by_option(evidence)
         self._chains = rows_by_question(chains.sort("question_id", "hypothesis"), ChainRow)
         self.name = solver.name
@@ -55,21 +60,33 @@ class OptionAnswerer:
             yield Omission("missing", "cells", "no cell of the table is evidence")
 
     def _task(self, question: Question) -> ChooseAnswer:
-        chains = tuple(chain_from_row(row) for row in self._chains_of(question) if row["status"] != "failed")
+        rows = self._chains_of(question) if self._reads_chains else []
+        chains = tuple(chain_from_row(row) for row in rows if row["status"] != "failed")
         return build_choice_task(question, chains, self._evidence)
 
     def input_hash(self, question: Question) -> str:
-        """Hash of the chains or, without chains, of the evidence and its scores."""
-        if chains := self._chains_of(question):
-            return content_id([(row["chain_id"], row["content_hash"], row["status"]) for row in chains])
-        return content_id([(item.content_hash, item.score) for item in self._evidence_of(question)])
+        """Hash of the chains and, where the solver reads none, of the evidence and its scores."""
+        chains = [(row["chain_id"], row["content_hash"], row["status"]) for row in self._chains_of(question)]
+        if chains and self._reads_chains:
+            return content_id(chains)
+        facts = [(item.content_hash, item.score) for item in self._evidence_of(question)]
+        return content_id(chains, facts) if chains else content_id(facts)
+
+    def _used_rows(self, question: Question) -> tuple[UsedRow, ...]:
+        """The chains and, where the solver reads none, the evidence."""
+        used = [("chain", row["chain_id"], row["content_hash"]) for row in self._chains_of(question)]
+        if not (used and self._reads_chains):
+            used += [("evidence", item.evidence_id, item.content_hash) for item in self._evidence_of(question)]
+        return tuple(UsedRow(*columns, rank) for rank, columns in enumerate(used, 1))
 
     def _choose(self, questions: Sequence[Question]) -> list[Choice | Failure]:
         """A choice per question, or the first error of a question whose chains all failed."""
         errors = {
             question.question_id: Failure(f"no option has an explanation: {rows[0]['error']}")
             for question in questions
-            if (rows := self._chains_of(question)) and all(row["status"] == "failed" for row in rows)
+            if self._reads_chains
+            and (rows := self._chains_of(question))
+            and all(row["status"] == "failed" for row in rows)
         }
         choices = iter(self._solver.choose([self._task(q) for q in questions if q.question_id not in errors]))
         return [errors.get(q.question_id) or next(choices) for q in questions]
@@ -77,13 +94,7 @@ class OptionAnswerer:
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
         for question, choice in zip(questions, self._choose(questions), strict=True):
             omissions = tuple(self._omissions(question))
-            used_rows = tuple(
-                UsedRow("chain", row["chain_id"], row["content_hash"], rank)
-                for rank, row in enumerate(self._chains_of(question), 1)
-            ) or tuple(
-                UsedRow("evidence", item.evidence_id, item.content_hash, rank)
-                for rank, item in enumerate(self._evidence_of(question), 1)
-            )
+            used_rows = self._used_rows(question)
             if isinstance(choice, Failure):
                 yield Answer.failed(choice.reason, used_rows, choice.reply, omissions)
             else:
