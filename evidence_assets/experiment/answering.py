@@ -55,7 +55,9 @@ class Answering:
             return STYLES[self.method.published_style]
         if self.variant.profile.explain_options:
             return DEFAULT_STYLE
-        return EXPLAINED_SHORT_STYLE if self.variant.asks_why else SHORT_STYLE
+        # Rules explain answers about tables.
+        is_explained = self.variant.asks_why and self.variant.family != "table"
+        return EXPLAINED_SHORT_STYLE if is_explained else SHORT_STYLE
 
     @cached_property
     def is_prompted(self) -> bool:

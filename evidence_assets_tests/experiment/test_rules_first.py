@@ -7,14 +7,18 @@ import pytest
 from scipy.special import log_softmax
 
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK
+from evidence_assets.experiment.answering import Answering
+from evidence_assets.experiment.methods import SelectionMethod
 from evidence_assets.experiment.rules_first import MODEL_WEIGHT, RulesFirst
+from evidence_assets.experiment.variants import variants
 from evidence_assets.extractive.tables.solver import TableSolver
 from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.prompted_solver import PromptedSolver
+from evidence_assets.reasoning.prompted_solver import PromptedSolver, PromptStyle
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.short_choices import SHORT_STYLE
+from evidence_assets.reasoning.short_choices import EXPLAINED_SHORT_STYLE, SHORT_STYLE
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem, Failure, Solver
+from evidence_assets.systems import open_method
 from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.reasoning.test_solvers import CELLS, SolverContract
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
@@ -130,6 +134,18 @@ def test_the_version_names_rules_and_model() -> None:
     solvers = [RulesFirst(rules, model), RulesFirst(other_rules, model), RulesFirst(rules, other_model)]
     assert len({solver.version for solver in solvers}) == 3
     assert solvers[0].model_id == model.model_id
+
+
+@pytest.mark.parametrize(("key", "style"), [("table/ucret", SHORT_STYLE), ("mcqa/uscrake", EXPLAINED_SHORT_STYLE)])
+def test_rules_explain_answers_about_tables_also_on_request(
+    key: str, style: PromptStyle, other_settings: pytest.MonkeyPatch
+) -> None:
+    other_settings.setenv("EVIDENCE_PROFILE", "local")
+    (variant,) = (each for each in variants() if each.key == key)
+    method = open_method(variant.model_copy(update={"asks_why": True}))
+    assert isinstance(method, SelectionMethod)
+    answering = Answering(method)
+    assert answering.style is style and answering.is_rules_first == (style is SHORT_STYLE)
 
 
 class TestRulesFirst(SolverContract):
