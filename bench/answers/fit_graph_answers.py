@@ -60,6 +60,7 @@ L2 = 1.0
 MIN_ANSWER = 0.6
 MIN_CLOSEST = 0.3
 MIN_WITH_TEXT = 0.2
+MIN_WITH_MODEL = 0.4
 SHOWN_THRESHOLDS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.8)
 
 
@@ -146,7 +147,7 @@ def fit_weights(items: Sequence[Item]) -> ReadingWeights:
     no_answer = np.array([not row.any() for row in right], dtype=np.float64)
     bias, weights = fit_choice(scaled, right, no_answer, L2)
     unscaled = {name: round(float(weights.get(name, 0.0) / scales[name]), 3) for name in names}
-    return ReadingWeights(bias, unscaled, MIN_ANSWER, MIN_CLOSEST, MIN_WITH_TEXT)
+    return ReadingWeights(bias, unscaled, MIN_ANSWER, MIN_CLOSEST, MIN_WITH_TEXT, MIN_WITH_MODEL)
 
 
 def print_outcomes(title: str, outcomes: Sequence[tuple[Item, float, bool]]) -> dict[str, str]:
@@ -199,7 +200,8 @@ def main() -> None:
     weights = fit_weights(items)
     score["kept"] = print_outcomes("fitted on all, the graphs in kept", answer_items(kept_items, weights))
     if options.write:
-        thresholds = {name: getattr(weights, name) for name in ("min_answer", "min_closest", "min_with_text")}
+        names = ("min_answer", "min_closest", "min_with_text", "min_with_model")
+        thresholds = {name: getattr(weights, name) for name in names}
         write_values(
             readings.WEIGHTS_FILE,
             {"bias": weights.bias, **thresholds, "weights": dict(weights.weights)},

@@ -104,7 +104,8 @@ class ReadingWeights:
     """Weights of the features and thresholds of probabilities; fitted by ``bench/answers/fit_graph_answers.py``.
 
     ``min_answer``: Minimum probability of an answer. ``min_closest``: Minimum probability of the closest answer of an
-    ambiguous question. ``min_with_text``: Minimum probability of a reading that a text confirms.
+    ambiguous question. ``min_with_text``: Minimum probability of a reading that a text confirms. ``min_with_model``:
+    Minimum probability of one that a language model ends with, too.
     """
 
     bias: float
@@ -112,10 +113,11 @@ class ReadingWeights:
     min_answer: float
     min_closest: float
     min_with_text: float
+    min_with_model: float
 
     @property
     def version(self) -> str:
-        thresholds = (self.min_answer, self.min_closest, self.min_with_text)
+        thresholds = (self.min_answer, self.min_closest, self.min_with_text, self.min_with_model)
         weights = sorted(self.weights.items())
         return content_id("reading weights", self.bias, weights, *thresholds, relation_words_version())
 

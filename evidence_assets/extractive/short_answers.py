@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
-from evidence_assets.extractive.readings import FactPath, find_readings, load_reading_weights
+from evidence_assets.extractive.readings import FactPath, Reading, find_readings, load_reading_weights
 from evidence_assets.extractive.spans.choice import find_answer, load_span_weights
 from evidence_assets.extractive.spans.comparisons import compare_statements
 from evidence_assets.extractive.spans.complete_statements import find_complete_statement
@@ -96,6 +96,26 @@ class ExtractiveShortAnswers:
         answer = self._answer_by_facts(task)
         return self._confirm_by_text(task, answer) if task.texts and answer.supported else answer
 
+    def confirm(self, task: ShortTask, answer: ShortAnswer) -> ShortAnswer:
+        """The answer of a language model with the probability of the reading that leads to it; without one ambiguous.
+
+        A small model answers most questions that a graph does not answer. No reading leads to "yes" and "no", which are
+        left as they are.
+        """
+        question = task.question.text
+        if answer.status != "answered" or asks_yes_or_no(question):
+            return answer
+        if not answer.supported:
+            return replace(NO_ANSWER, reply=answer.reply)
+        weights = self._reading_weights
+        ranked = [] if _is_negated(question) else weights.rank(find_readings(question, task.facts, self._encoder))
+        for probability, reading in ranked:
+            supported = tuple(end for end in reading.ends if end in answer.supported)
+            if supported and probability >= weights.min_with_model:
+                evidence_ids = _cite_paths(reading)
+                return replace(answer, supported=supported, evidence_ids=evidence_ids, confidence=probability)
+        return replace(answer, status="ambiguous")
+
     def _answer_by_texts(self, task: ShortTask) -> ShortAnswer:
         question = task.question.text
         passages = tuple(split_passages(task.texts))
@@ -134,9 +154,8 @@ class ExtractiveShortAnswers:
         probability, reading = ranked[0]
         if not task.texts and not _has_all_names(reading.paths[0], task.question.text):
             return NO_ANSWER
-        evidence_ids = tuple(dict.fromkeys(fact.evidence_id for path in reading.paths for fact in path.facts))
         status = "answered" if probability >= weights.min_answer else "ambiguous"
-        return ShortAnswer(reading.ends[0], status, reading.ends, evidence_ids, probability)
+        return ShortAnswer(reading.ends[0], status, reading.ends, _cite_paths(reading), probability)
 
     def _confirm_by_text(self, task: ShortTask, fact_answer: ShortAnswer) -> ShortAnswer:
         """The first supported answer of the facts that the most similar statement names."""
@@ -153,6 +172,10 @@ class ExtractiveShortAnswers:
         evidence_ids = (nearest.evidence_id, *fact_answer.evidence_ids)
         confidence = round(min(1.0, cosines[nearest]), 6)
         return ShortAnswer(answer, "answered", fact_answer.supported, evidence_ids, confidence)
+
+
+def _cite_paths(reading: Reading) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(fact.evidence_id for path in reading.paths for fact in path.facts))
 
 
 def _find_definition(question: str, passages: Sequence[Passage]) -> Passage | None:

@@ -20,7 +20,7 @@ from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 
-VERSION = "22"
+VERSION = "23"
 SPAN_VERSION = "1"
 """Raise them whenever equal input may get a different answer; the second is that of :class:`SpanAnswers`."""
 
@@ -76,6 +76,14 @@ class ShortAnswerSolver(Reasoner, Protocol):
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]: ...
 
 
+class ShortAnswerRules(ShortAnswerSolver, Protocol):
+    """A solver without a language model, which also rates the answers of one."""
+
+    def confirm(self, task: ShortTask, answer: ShortAnswer) -> ShortAnswer:
+        """The answer to a task of facts alone with its probability; ambiguous if the facts do not lead to it."""
+        ...
+
+
 _PROMPT = Template.load(__package__, "short_answer", "facts question")
 _FROM_TEXTS = Template.load(__package__, "short_answer_from_texts", "texts facts question")
 
@@ -127,7 +135,8 @@ token limit is parsed."""
 class PromptedShortAnswers:
     """Asks a language model, with the retrieved facts and texts; ``from_texts`` answers from texts alone.
 
-    ``rules``: Answers from facts alone what it is sure of, with its probability, before the model; by default nothing.
+    ``rules``: Answers from facts alone what it is sure of, with its probability, before the model, and confirms what
+    the model answers from facts alone; by default it does neither.
 
     ``supported`` has the names of sourced facts in the reply; no source supports the rest of it.
     """
@@ -135,7 +144,7 @@ class PromptedShortAnswers:
     name = "prompted"
 
     def __init__(
-        self, model: LanguageModel, from_texts: ShortAnswerSolver, rules: ShortAnswerSolver | None = None
+        self, model: LanguageModel, from_texts: ShortAnswerSolver, rules: ShortAnswerRules | None = None
     ) -> None:
         self._model = model
         self._from_texts = from_texts
@@ -153,8 +162,14 @@ class PromptedShortAnswers:
             answers |= zip(of_texts, self._from_texts.answer([tasks[number] for number in of_texts]), strict=True)
         others = [number for number in range(len(tasks)) if number not in answers]
         replies = SHORT_ANSWER.ask_with_cost(self._model, [tasks[number] for number in others]) if others else ()
-        answers |= {n: replace(result, reply=reply) for n, (result, reply) in zip(others, replies, strict=True)}
+        for number, (result, reply) in zip(others, replies, strict=True):
+            answers[number] = self._confirm(tasks[number], replace(result, reply=reply))
         return [answers[number] for number in range(len(tasks))]
+
+    def _confirm(self, task: ShortTask, answer: ShortAnswer | Failure) -> ShortAnswer | Failure:
+        if self._rules is None or isinstance(answer, Failure) or task.texts or not task.facts:
+            return answer
+        return self._rules.confirm(task, answer)
 
     def _answer_by_rules(self, tasks: Sequence[ShortTask]) -> dict[int, ShortAnswer | Failure]:
         """The sure answers of the rules from facts alone, by the position of their task."""

@@ -74,6 +74,43 @@ def test_another_relation_or_kind_is_no_answer(question: str) -> None:
     assert solve(question).status != "answered"
 
 
+def confirm(question: str, answer: str) -> ShortAnswer:
+    solver = ExtractiveShortAnswers(get_encoder(profiles.load().encoder))
+    model_answer = ShortAnswer(answer, "answered", (answer,), tuple(fact.evidence_id for fact in FACTS))
+    return solver.confirm(ShortTask(make_question(question), FACTS), model_answer)
+
+
+def test_an_answer_of_a_model_gets_the_probability_of_its_reading() -> None:
+    confirmed = confirm("Where was Marta Weiss born?", "Lindau")
+    assert (confirmed.answer, confirmed.status, confirmed.evidence_ids) == ("Lindau", "answered", ("e0",))
+    assert confirmed.confidence == solve("Where was Marta Weiss born?").confidence
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Where was Marta Weiss born?", "Sipplingen"),  # where another was born
+        ("When was Marta Weiss born?", "1931"),  # her father's year
+        ("Who founded Bodan Shipyard?", "Kressbronn"),
+        ("Where was Marta Weiss not born?", "Lindau"),
+    ],
+)
+def test_an_answer_of_a_model_without_a_reading_is_ambiguous(question: str, answer: str) -> None:
+    confirmed = confirm(question, answer)
+    assert (confirmed.answer, confirmed.status, confirmed.confidence) == (answer, "ambiguous", None)
+
+
+def test_an_answer_of_a_model_that_no_fact_has_is_none() -> None:
+    solver = ExtractiveShortAnswers(get_encoder(profiles.load().encoder))
+    answer = ShortAnswer("Bern", "answered", (), ("e0",))
+    assert solver.confirm(ShortTask(make_question("Where was Marta Weiss born?"), FACTS), answer).answer is None
+
+
+def test_yes_and_no_of_a_model_stay() -> None:
+    answer = confirm("Was Marta Weiss born in Lindau?", "Yes")
+    assert (answer.answer, answer.confidence) == ("Yes", None)
+
+
 def test_two_facts_are_joined_and_both_are_evidence() -> None:
     assert set(solve("Where was the conductor of the Harbour Band born?").evidence_ids) == {"e5", "e6"}
 
@@ -94,7 +131,7 @@ def test_readings_of_one_end_add_up_and_the_rest_is_no_answer() -> None:
     def reading(end: str, value: float) -> Reading:
         return Reading((FactPath("start", end),), {"text_cosine": value})
 
-    weights = ReadingWeights(0.0, {"text_cosine": 1.0}, 0.6, 0.4, 0.2)
+    weights = ReadingWeights(0.0, {"text_cosine": 1.0}, 0.6, 0.4, 0.2, 0.1)
     ranked = weights.rank([reading("a", 0.0), reading("b", 0.5), reading("a", 0.0)])
     total = 1 + 2 * 1.0 + 2.718281828**0.5
     assert [(r.ends, p) for p, r in ranked] == [

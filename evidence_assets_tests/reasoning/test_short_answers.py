@@ -123,6 +123,10 @@ class SureOfOne:
         sure = ShortAnswer("spider", "answered", ("spider",), ("e1",), 0.9)
         return [sure, replace(sure, status="ambiguous")][: len(tasks)]
 
+    def confirm(self, task: ShortTask, answer: ShortAnswer) -> ShortAnswer:
+        assert task.facts and not task.texts, "rules confirm answers from facts alone"
+        return replace(answer, confidence=0.4)
+
 
 def test_rules_answer_from_facts_what_they_are_sure_of_and_a_model_the_rest() -> None:
     generator = ScriptedGenerator(lambda _: "A larva")
@@ -137,6 +141,7 @@ def test_rules_answer_from_facts_what_they_are_sure_of_and_a_model_the_rest() ->
         None,
     ]
     assert isinstance(answers[0], ShortAnswer) and answers[0].confidence == 0.9 and answers[0].reply is None
+    assert [a.confidence for a in answers[1:] if isinstance(a, ShortAnswer)] == [0.4, None, None]
     assert solver.version != PromptedShortAnswers(LanguageModel(generator), NoAnswers()).version
 
 
