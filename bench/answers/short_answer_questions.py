@@ -135,30 +135,34 @@ def run_stages(
 ) -> Iterator[tuple[AnswerableQuestion, list[Any]]]:
     """Run the stages of ``evidence ask`` up to a table for all questions; yields each with its rows of the table."""
     for corpus in dict.fromkeys(question.corpus for question in questions):
-        source, partition = QuestionSource(corpus=corpus), f"{ASKED_BENCHMARK}|{corpus}"
-        records = {
-            question: QuestionRecord(ASKED_BENCHMARK, str(source), "test", "kgqa", " ".join(question.text.split()), ())
-            for question in questions
-            if question.corpus == corpus
-        }
-        lake.write("questions/graph", partition, {"questions": question_rows(list(records.values()), "test", 0, 1)})
-        variant = select_variant("graph", source, "", "")
-        rows_of: dict[str, list[dict[str, Any]]] = {}
-        for stage in build_stages(systems.open_method(variant)):
-            if stage.table not in ("evidence", table):
-                continue
-            context = StageContext(
-                lake, stage.table, stage.key, partition, print, print, ad_hoc_benchmark=source.benchmark("kgqa")
-            )
-            output = stage.run(context)
-            rows = {stage.table: output.rows, **output.other_tables}
-            lineage = {} if output.lineage is None else {"lineage_edges": output.lineage}
-            lake.write(stage.key, partition, rows | lineage)
-            if stage.table == table:
-                for row in lake.read(table, stage.key, partition).iter_rows(named=True):
-                    rows_of.setdefault(row["question_id"], []).append(row)
-        for question, record in records.items():
-            yield question, rows_of.get(record.question_id, [])
+        of_corpus = [question for question in questions if question.corpus == corpus]
+        texts = [question.text for question in of_corpus]
+        yield from zip(of_corpus, ask_source(lake, QuestionSource(corpus=corpus), corpus, texts, table), strict=True)
+
+
+def ask_source(lake: Lake, source: QuestionSource, name: str, texts: Sequence[str], table: str) -> list[list[Any]]:
+    """The rows of a table for each question about a source, by the stages of ``evidence ask`` up to this table."""
+    partition = f"{ASKED_BENCHMARK}|{name}"
+    records = [
+        QuestionRecord(ASKED_BENCHMARK, str(source), "test", "kgqa", " ".join(text.split()), ()) for text in texts
+    ]
+    lake.write("questions/graph", partition, {"questions": question_rows(records, "test", 0, 1)})
+    variant = select_variant("graph", source, "", "")
+    rows_of: dict[str, list[dict[str, Any]]] = {}
+    for stage in build_stages(systems.open_method(variant)):
+        if stage.table not in ("evidence", table):
+            continue
+        context = StageContext(
+            lake, stage.table, stage.key, partition, print, print, ad_hoc_benchmark=source.benchmark("kgqa")
+        )
+        output = stage.run(context)
+        rows = {stage.table: output.rows, **output.other_tables}
+        lineage = {} if output.lineage is None else {"lineage_edges": output.lineage}
+        lake.write(stage.key, partition, rows | lineage)
+        if stage.table == table:
+            for row in lake.read(table, stage.key, partition).iter_rows(named=True):
+                rows_of.setdefault(row["question_id"], []).append(row)
+    return [rows_of.get(record.question_id, []) for record in records]
 
 
 def select_evidence(
