@@ -27,19 +27,18 @@ import numpy as np
 import polars as pl
 
 from bench.answers.fitted_values import FloatArray, answer_left_out, fit_choice, write_values
+from bench.answers.measure_graphs import KEPT_GRAPHS, add_graph
 from bench.measuring import make_parser
 from evidence_assets import profiles, systems
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
-from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.benchmarks.readers import read_benchmark_questions
 from evidence_assets.benchmarks.records import ASKED_BENCHMARK
 from evidence_assets.cli.ask import select_variant
 from evidence_assets.experiment.ad_hoc_questions import QuestionSource, build_question, store_question
 from evidence_assets.experiment.answers.short_answers import build_short_task
 from evidence_assets.experiment.evidence_rows import evidence_by_question
-from evidence_assets.experiment.graph_building import GraphBuilder, build_graph
 from evidence_assets.experiment.scores.metrics import exact_match
-from evidence_assets.experiment.stage import StageContext, discard_message
+from evidence_assets.experiment.stage import StageContext
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.extractive import readings
 from evidence_assets.extractive.readings import Reading, ReadingWeights, find_readings
@@ -104,11 +103,7 @@ def read_items(folder: Path, graphs: Path) -> list[Item]:
     lake = Lake.create(folder, question_shards=1, corpus_shards=1)
     items = []
     for file in sorted(graphs.glob("*.tsv")):
-        path = f"graphs/{file.stem}/graph.tsv"
-        lake.raw_path(path).parent.mkdir(parents=True)
-        shutil.copyfile(file, lake.raw_path(path))
-        source = GraphSource(format="tab_separated", paths=(path,), licence="written for this project")
-        build_graph(lake, GraphBuilder(file.stem, [source]), discard_message)
+        add_graph(lake, file)
         for line in file.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines():
             record = json.loads(line)
             question_readings = _find_readings(lake, file.stem, record["text"])
@@ -186,7 +181,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         items = read_items(Path(folder) / "graphs", GRAPHS)
-        kept_items = read_items(Path(folder) / "kept", GRAPHS / "kept")
+        kept_items = read_items(Path(folder) / "kept", KEPT_GRAPHS)
         copy = shutil.copytree(options.lake, Path(folder) / "sample")  # asked questions are stored
         items += read_sample_items(Lake(Path(copy)))
     weights = fit_weights([item for item in items if item.half == 1])

@@ -45,13 +45,18 @@ def grade(golds: Sequence[str], predictions: Sequence[Mapping[str, Any]]) -> str
     return "right" if is_right and is_supported else "wrong"
 
 
-def measure(lake: Lake, file: Path) -> Counter[str]:
-    """Verdicts on all questions of a graph, which is a file of triples with questions beside it."""
+def add_graph(lake: Lake, file: Path) -> None:
+    """Build the graph of a file of triples, by its name."""
     place = f"graphs/{file.stem}/graph.tsv"
     lake.raw_path(place).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(file, lake.raw_path(place))
     source = GraphSource(format="tab_separated", paths=(place,), licence="written for this project")
     build_graph(lake, GraphBuilder(file.stem, [source]), discard_message)
+
+
+def measure(lake: Lake, file: Path) -> Counter[str]:
+    """Verdicts on all questions of a graph, which is a file of triples with questions beside it."""
+    add_graph(lake, file)
     records = [json.loads(line) for line in file.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()]
     texts = [record["text"] for record in records]
     predictions = ask_source(lake, QuestionSource(graph=file.stem), file.stem, texts, "predictions")
