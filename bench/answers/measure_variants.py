@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from evidence_assets.experiment.scores.measurement import VariantTables
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-DIFFERENCE = "accuracy, first variant − this"
+DIFFERENCE = "{}, first variant − this"
 TOKENS = "tokens read, written"
 METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,mrr,ndcg@10,evidence_recall"
 
@@ -92,8 +92,8 @@ def materialize_scores(benchmark: str, names: list[str]) -> BenchmarkRows:
     return BenchmarkRows.read(declared, variants)
 
 
-def accuracy_differences(rows: BenchmarkRows) -> dict[str, str]:
-    """The paired difference of the first variant's accuracy to that of each other, by label."""
+def differences_of(rows: BenchmarkRows, metric: str) -> dict[str, str]:
+    """The paired difference of the first variant's metric to that of each other, by label."""
     from evidence_assets.experiment.scores.measurement import paired_differences, question_values
     from evidence_assets.experiment.stored_rows import QuestionRow, typed_rows
 
@@ -103,7 +103,7 @@ def accuracy_differences(rows: BenchmarkRows) -> dict[str, str]:
     first, *others = values
     differences = {}
     for label in others:
-        estimate = paired_differences(values[first], values[label])["accuracy"]
+        estimate = paired_differences(values[first], values[label])[metric]
         differences[label] = f"{estimate.value:+.3f} ({estimate.low:+.3f} to {estimate.high:+.3f})"
     return differences
 
@@ -117,12 +117,13 @@ def count_tokens(tables: VariantTables) -> str:
 def print_scores(rows: BenchmarkRows, metrics: list[str], json_file: Path | None, *, with_model: bool) -> None:
     """Print the chosen metrics of the variants; write them as a result file, too.
 
-    ``with_model`` adds paired differences of the accuracy, and tokens.
+    ``with_model`` adds paired differences of the accuracy, or of the first metric of a search, and tokens.
     """
     from evidence_assets.lake.catalogue import connect
 
     benchmark = rows.benchmark.name
-    differences = accuracy_differences(rows) if with_model else {}
+    compared = metrics[0] if rows.benchmark.family == "search" else "accuracy"
+    differences = differences_of(rows, compared) if with_model else {}
     with connect(Path(os.environ["EVIDENCE_LAKE"])) as connection:
         scores = connection.execute(
             "SELECT asset, metric, value, low, high, n FROM scores WHERE scope_id = $benchmark AND value IS NOT NULL",
@@ -132,7 +133,7 @@ def print_scores(rows: BenchmarkRows, metrics: list[str], json_file: Path | None
         named = sorted(
             {metric for _, metric in cells_by_metric if any(fnmatch(metric, pattern) for pattern in metrics)}
         )
-        heads = ["variant", *named, *([DIFFERENCE, TOKENS] if with_model else []), "n"]
+        heads = ["variant", *named, *([DIFFERENCE.format(compared), TOKENS] if with_model else []), "n"]
         lines = []
         for name in rows.tables:
             asset = f"scores/{rows.benchmark.family}/{name.replace('@', '/')}"
@@ -156,7 +157,7 @@ def main() -> None:
     parser.add_argument("--split")
     parser.add_argument("--profile", type=Path)
     parser.add_argument("--halves", action="store_true", help="print differences on both halves of the questions")
-    parser.add_argument("--with-model", action="store_true", help="add paired differences of the accuracy, and tokens")
+    parser.add_argument("--with-model", action="store_true", help="add paired differences, and tokens")
     parser.add_argument("--metrics", default=METRICS, help="names or patterns, with commas between")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
