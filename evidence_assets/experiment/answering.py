@@ -20,6 +20,7 @@ from evidence_assets.experiment.rules_first import VERSION as RULES_FIRST_VERSIO
 from evidence_assets.experiment.rules_first import RulesFirst
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.models.registry import get_encoder
 from evidence_assets.profiles import ModelKind
 from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptStyle
@@ -136,7 +137,8 @@ class Answering:
             readable = keep_best_facts(evidence, self.style.facts) if self.reads_best_facts else evidence
             # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
             chooser = self._open_solver(context, explained=self.variant.explain)
-            return OptionAnswerer(chooser, readable, chains, reads_chains=self.reads_chains)
+            encoder = get_encoder(context.profile.encoder) if self.reads_best_facts else None
+            return OptionAnswerer(chooser, readable, chains, reads_chains=self.reads_chains, encoder=encoder)
         if isinstance(self.method, AnsweringMethod):
             return self.method.open_answerer(context, evidence)
         problems = self.method.find_problems(context) if isinstance(self.method, PreparedMethod) else None

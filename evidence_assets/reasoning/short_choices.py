@@ -2,8 +2,8 @@
 
 The log probabilities of the letters weigh the options. A small model prefers some letters, whatever stands there. So a
 model that rates letters is called again with the second half of the options first, and both calls count the same.
-It also believes wrong facts, so it is asked without the fact, too (docs/with-a-real-model.md). Explanations are written
-on request only.
+It also believes wrong facts, so it is asked without the fact, too, and a fact that is far from the question does not
+count (docs/with-a-real-model.md). Explanations are written on request only.
 """
 
 from __future__ import annotations
@@ -30,9 +30,22 @@ LETTER_TOKENS = 8
 """A letter in brackets or after "The answer is"; a model may add a reason, which is not read."""
 FACTS = 1
 """Facts of a question that a call sees. The right one helps a small model, and others mislead it."""
-FACT_WEIGHT = 0.3
-"""Weight of the log probabilities with the fact; those without it have the rest. A small model believes any fact. So a
-larger weight is worse where facts are wrong, and a smaller one where the model knows nothing."""
+FACT_WEIGHT = 0.4
+"""Largest weight of the log probabilities with the fact; those without it have the rest. A small model believes any
+fact. So a larger weight is worse where facts are wrong, and a smaller one where the model knows nothing."""
+UNRELATED, RELATED = 0.35, 0.6
+"""Closeness of a question and its fact up to which the fact does not count, and from which it has its whole weight. A
+fact about an option only, such as a triple of its name, makes answers worse."""
+
+
+def fact_weight(closeness: float) -> float:
+    """Weight of a fact: it grows with the closeness to the question.
+
+    >>> [round(fact_weight(closeness), 2) for closeness in (0.3, 0.5, 0.9)]
+    [0.0, 0.24, 0.4]
+    """
+    share = (closeness - UNRELATED) / (RELATED - UNRELATED)
+    return FACT_WEIGHT * min(1.0, max(0.0, share))
 
 
 def option_letters(question: Question) -> Sequence[str]:
@@ -84,15 +97,17 @@ class LetterTask(PromptedTask[ChooseAnswer, Choice]):
     """A choice of letters: with the best fact and without, in two orders of the options each."""
 
     def version_with(self, prompts: Prompts = PACKAGED) -> str:
-        return content_id(super().version_with(prompts), "two orders", FACTS, FACT_WEIGHT)
+        return content_id(super().version_with(prompts), "two orders", FACTS, FACT_WEIGHT, UNRELATED, RELATED)
 
     def ask_with_cost(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
         """One choice per task, in order; a model that rates no letters is called once."""
-        outcomes = self._ask_in_both_orders(model, tasks)
-        with_facts = [n for n, task in enumerate(tasks) if _log_probs(outcomes[n]) and _has_facts(task)]
-        closed = self._ask_in_both_orders(model, [replace(tasks[number], evidence={}) for number in with_facts])
+        read = [task if _counts_facts(task) else replace(task, evidence={}) for task in tasks]
+        outcomes = self._ask_in_both_orders(model, read)
+        with_facts = [n for n, task in enumerate(read) if _log_probs(outcomes[n]) and _has_facts(task)]
+        closed = self._ask_in_both_orders(model, [replace(read[number], evidence={}) for number in with_facts])
         for number, other in zip(with_facts, closed, strict=True):
-            outcomes[number] = _combine(tasks[number], outcomes[number], other, 1 - FACT_WEIGHT)
+            task = tasks[number]
+            outcomes[number] = _combine(task, outcomes[number], other, 1 - fact_weight(task.closeness))
         return outcomes
 
     def _ask_in_both_orders(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
@@ -122,6 +137,11 @@ def _turn_back(task: ChooseAnswer, outcome: Outcome) -> Outcome:
 
 def _has_facts(task: ChooseAnswer) -> bool:
     return bool(task.facts) and not is_table_task(task)
+
+
+def _counts_facts(task: ChooseAnswer) -> bool:
+    """Whether the facts have a weight, as those of tables always have."""
+    return is_table_task(task) or fact_weight(task.closeness) > 0
 
 
 def _log_probs(outcome: Outcome) -> tuple[float, ...]:

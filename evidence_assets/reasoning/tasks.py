@@ -183,6 +183,8 @@ class ChooseAnswer:
     chains: tuple[Chain, ...]
     evidence: dict[str, tuple[EvidenceItem, ...]] = field(default_factory=dict)
     """Evidence per label."""
+    closeness: float = 1.0
+    """How close the question and the fact nearest to it are in meaning: the cosine of their vectors."""
 
     @property
     def facts(self) -> tuple[EvidenceItem, ...]:

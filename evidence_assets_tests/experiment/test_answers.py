@@ -28,7 +28,7 @@ from evidence_assets.reasoning.tasks import (
 )
 from evidence_assets_tests.lake_rows import as_stored, prediction
 from evidence_assets_tests.lake_rows import evidence as evidence_row
-from evidence_assets_tests.systems.small_models import ScriptedGenerator
+from evidence_assets_tests.systems.small_models import ScriptedGenerator, WordEncoder
 
 
 class CountingSolver:
@@ -98,6 +98,22 @@ def run_counterfactuals(
 
 
 PLAIN = Question("q", "b", "mcqa", "What?", ("x", "y"))
+
+
+def test_a_solver_is_told_how_close_the_nearest_fact_is_to_the_question() -> None:
+    seen: dict[str, float] = {}
+
+    class WatchingSolver(CountingSolver):
+        def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+            seen.update({task.question.question_id: task.closeness for task in tasks})
+            return [Choice("A", (), "answered") for _ in tasks]
+
+    rows = evidence(("near", "A", "dogs bark"), ("near", "B", "boats sink"), ("far", "A", "boats sink"))
+    questions = [Question(name, "b", "mcqa", "dogs bark", ("x", "y")) for name in ("near", "far", "without")]
+    chains = as_stored("chains", [])
+    answerer = OptionAnswerer(WatchingSolver(), rows, chains, reads_chains=False, encoder=WordEncoder())
+    assert [each.answer for each in answerer.answer(questions)] == ["A", "A", "A"]
+    assert (seen["near"], seen["without"]) == (pytest.approx(1.0), 1.0) and seen["far"] < 0.9
 
 
 def test_lineage_distinguishes_shown_used_and_cited_evidence() -> None:

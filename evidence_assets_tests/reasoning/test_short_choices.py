@@ -13,7 +13,15 @@ from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.prompted_solver import PromptedSolver
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.short_choices import FACT_WEIGHT, SHORT_STYLE, letter_request, turn_options
+from evidence_assets.reasoning.short_choices import (
+    FACT_WEIGHT,
+    RELATED,
+    SHORT_STYLE,
+    UNRELATED,
+    fact_weight,
+    letter_request,
+    turn_options,
+)
 from evidence_assets.reasoning.tasks import Choice, ChooseAnswer, EvidenceItem, Failure
 from evidence_assets_tests.reasoning.small_questions import make_question
 from evidence_assets_tests.systems.small_models import CompletionStore, ScriptedGenerator, scripted_solver
@@ -104,6 +112,32 @@ def test_a_fact_has_its_weight_beside_what_the_model_knows() -> None:
     difference = FACT_WEIGHT * (-0.1 - -3.0) + (1 - FACT_WEIGHT) * (-1.1 - -0.4)
     assert choice.weights["B"] - choice.weights["A"] == pytest.approx(difference)
     assert (choice.answer, ["Fact:" in r.user for r in generator.requests]) == ("B", [True, True, False, False])
+
+
+def test_a_fact_that_is_far_from_the_question_is_not_shown() -> None:
+    task = replace(TASK, evidence={"B": (EvidenceItem("e1", "chunk", "d1", "0:9", "Gold treats pain."),)})
+    generator = Believer("")
+    solver = PromptedSolver(LanguageModel(generator), SHORT_STYLE)
+    (far,) = solver.choose([replace(task, closeness=UNRELATED)])
+    assert not any("Fact:" in request.user for request in generator.requests) and len(generator.requests) == 2
+    (near,) = solver.choose([replace(task, closeness=RELATED)])
+    assert isinstance(far, Choice) and isinstance(near, Choice)
+    assert (far.answer, near.answer) == ("A", "B")
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1))
+def test_the_weight_of_a_fact_grows_with_its_closeness(first: float, second: float) -> None:
+    low, high = sorted((first, second))
+    assert 0 <= fact_weight(low) <= fact_weight(high) <= FACT_WEIGHT
+    assert (fact_weight(low) == 0) == (low <= UNRELATED)
+
+
+def test_a_table_counts_however_far_it_is() -> None:
+    cells = (EvidenceItem("c1", "cell", "t1", "r1c1", "Aspirin"),)
+    generator = RatingGenerator("")
+    task = ChooseAnswer(CLAIM, (), {"SUPPORTS": cells}, closeness=-1.0)
+    PromptedSolver(LanguageModel(generator), SHORT_STYLE).choose([task])
+    assert all("Aspirin" in request.user.partition("Claim:")[0] for request in generator.requests)
 
 
 def test_a_table_is_not_left_out() -> None:

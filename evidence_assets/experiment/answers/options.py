@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import polars as pl
 
@@ -11,9 +12,11 @@ from evidence_assets.experiment.answers.predictions import Answer, UsedRow
 from evidence_assets.experiment.evidence_rows import evidence_by_option, option_evidence
 from evidence_assets.experiment.stored_rows import ChainRow, rows_by_question
 from evidence_assets.lake.ids import content_id
+from evidence_assets.models.protocols import Encoder
+from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.confidence import choice_signals, probabilities
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.table_prompts import TABLE_TASKS
+from evidence_assets.reasoning.table_prompts import TABLE_TASKS, is_table_task
 from evidence_assets.reasoning.tasks import (
     TABLE_CELL_KINDS,
     Choice,
@@ -37,12 +40,20 @@ class OptionAnswerer:
     asked another question.
 
     ``reads_chains``: Otherwise the solver chooses from the evidence, and chains are only linked to the answer.
+    ``encoder``: Tells a solver how close facts are to their question.
     """
 
     def __init__(
-        self, solver: Solver, evidence: pl.DataFrame, chains: pl.DataFrame, *, reads_chains: bool = True
+        self,
+        solver: Solver,
+        evidence: pl.DataFrame,
+        chains: pl.DataFrame,
+        *,
+        reads_chains: bool = True,
+        encoder: Encoder | None = None,
     ) -> None:
         self._solver = solver
+        self._encoder = encoder
         self._reads_chains = reads_chains
         self._evidence = evidence_by_option(evidence)
         self._chains = rows_by_question(chains.sort("question_id", "hypothesis"), ChainRow)
@@ -88,7 +99,8 @@ class OptionAnswerer:
             and (rows := self._chains_of(question))
             and all(row["status"] == "failed" for row in rows)
         }
-        choices = iter(self._solver.choose([self._task(q) for q in questions if q.question_id not in errors]))
+        tasks = [self._task(question) for question in questions if question.question_id not in errors]
+        choices = iter(self._solver.choose(measure_closeness(self._encoder, tasks) if self._encoder else tasks))
         return [errors.get(q.question_id) or next(choices) for q in questions]
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
@@ -119,3 +131,20 @@ class OptionAnswerer:
         """Evidence of all options of a question, in order, without duplicates."""
         items = (option_evidence(self._evidence, question.question_id, label) for label in question.labels)
         return list({item.evidence_id: item for group in items for item in group}.values())
+
+
+def measure_closeness(encoder: Encoder, tasks: Sequence[ChooseAnswer]) -> list[ChooseAnswer]:
+    """The tasks with the closeness of each question to its nearest fact; cells of tables are no facts."""
+    facts = [() if is_table_task(task) else task.facts for task in tasks]
+    texts = [text for task, items in zip(tasks, facts, strict=True) for text in (task.question.text, *_texts(items))]
+    vectors = encode_ends(encoder, texts)
+    return [
+        replace(task, closeness=max(float(vectors[task.question.text] @ vectors[text]) for text in _texts(items)))
+        if items
+        else task
+        for task, items in zip(tasks, facts, strict=True)
+    ]
+
+
+def _texts(items: Sequence[EvidenceItem]) -> list[str]:
+    return [item.text for item in items]
