@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import polars as pl
@@ -189,7 +189,15 @@ class Answering:
     @property
     def version(self) -> str:
         """Version of the solver, its prompts and models."""
+        return self._version_with(self.style)
+
+    @property
+    def chain_version(self) -> str:
+        """Version of what writes chains, which do not depend on the prompt of the choice."""
+        return self._version_with(replace(self.style, choose=None))
+
+    def _version_with(self, style: PromptStyle) -> str:
         profile = self.variant.profile
         prompts = self.variant.prompt_settings
-        version = solvers.solver_version(self.variant.family, profile, self.style, prompts, reader=self.variant.reader)
+        version = solvers.solver_version(self.variant.family, profile, style, prompts, reader=self.variant.reader)
         return f"{version}:{RULES_FIRST_VERSION}:{solvers.TABLE_SOLVER.version}" if self.is_rules_first else version

@@ -91,7 +91,9 @@ class VariantPlan:
         parts: list[object] = [table, self._selection]
         if table != "evidence":
             parts += [VERSION, self.variant.explain]
-        if table in ("chains", "predictions", "counterfactuals"):
+        if table == "chains":
+            parts.append(self.answering.chain_version)
+        if table in ("predictions", "counterfactuals"):
             parts.append(self.answering.version)
         if table == "predictions":
             parts.append(packaged_version())

@@ -272,9 +272,11 @@ class PromptedTask(Generic[Task, T]):
     def version_with(self, prompts: Prompts = PACKAGED) -> str:
         """Hash of the packaged prompts and of the settings that change them."""
         templates = (*self.templates, REPAIR)
-        packaged = content_id(self.name, [t.hash for t in templates])
-        custom = [prompts.customize(t).hash for t in templates] if prompts.folders else []
-        changes = [part for part in (custom, prompts.temperature, prompts.explanation_tokens) if part]
+        hashes = [template.hash for template in templates]
+        packaged = content_id(self.name, hashes)
+        custom = [prompts.customize(template).hash for template in templates]
+        own = custom if custom != hashes else []
+        changes = [part for part in (own, prompts.temperature, prompts.explanation_tokens) if part]
         return content_id(packaged, *changes) if changes else packaged
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:

@@ -176,6 +176,36 @@ def test_code_versions_contain_model_and_prompts(family: str, tmp_path: Path, mo
     assert all(other[table] != first[table] for table in prompted_tables)
 
 
+def all_versions(profile: Path, patch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Code versions of all stages of some systems, by asset."""
+    patch.setenv(PROFILE_VARIABLE, str(profile))
+    methods = [systems.open_method(variant) for name in CASES.values() for variant in variants_of(name)]
+    return {stage.key: stage.version for method in methods for stage in build_stages(method)}
+
+
+@pytest.mark.parametrize(
+    ("prompt", "changed_families"),
+    [("choose_letter", {"mcqa", "table"}), ("published_verdict", {"table"}), ("triplets", {"search"})],
+)
+def test_a_users_prompt_makes_only_those_assets_stale_that_send_it(
+    prompt: str, changed_families: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "prompts"
+    folder.mkdir()
+    template = next(template for template in systems.load_templates() if template.name == prompt)
+    (folder / f"{prompt}.txt").write_text(f"{template.system} Now.\n---\n{template.user}")
+    plain, with_prompt = tmp_path / "plain.yaml", tmp_path / "with_prompt.yaml"
+    plain.write_text("extends: local\nname: own\n")
+    with_prompt.write_text("extends: local\nname: own\nprompts: prompts\n")
+    before, after = (all_versions(each, monkeypatch) for each in (plain, with_prompt))
+    changed = {key.split("/")[0]: set[str]() for key in before}
+    for key in before:
+        if before[key] != after[key]:
+            changed[key.split("/")[0]].add(key.split("/")[1])
+    assert changed["predictions"] == changed_families, "and no chains: they do not depend on the choice"
+    assert changed["evidence"] == changed_families & {"search"} and not changed["chains"] and not changed["scores"]
+
+
 @pytest.mark.parametrize("family", ["mcqa", "graph"])
 def test_refitted_weights_change_the_version_of_answers(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROFILE_VARIABLE, "embedded")
