@@ -4,7 +4,8 @@
 
 Needs llama.cpp's server, which constrains replies by a grammar and gives log probabilities. A causal model cannot
 search heads: they stand on the left of its tails. So all ways are given what LAMA gives, the heads of a relation, and
-rank one tail for each of them. A pair is right if T-REx has it, in which many true ones are missing.
+rank one tail for each of them. The sentences of the seed pairs stand before the prompt as examples. A pair is right if
+T-REx has it, in which many true ones are missing.
 
 * ``plain``: the given prompt; the log probability of the tail.
 * ``BertNet``: the model rewords the prompt; the rewordings that end with the tail are weighted by the seed pairs, and
@@ -23,8 +24,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
+from urllib.request import Request, urlopen
 
-import httpx
 import numpy as np
 
 from bench.dev_data import dev_data
@@ -34,7 +35,7 @@ from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.harvest.bertnet_prompts import mine_bertnet_prompts, reword_prompt
-from evidence_assets.harvest.prompt_mining import EntityPair, MiningModels, score_prompts
+from evidence_assets.harvest.prompt_mining import EntityPair, MiningModels, fill_pairs, score_prompts
 from evidence_assets.harvest.triple_scoring import final_scores
 from evidence_assets.harvest.tuple_search import ScoredPair
 from evidence_assets.lake.ids import content_id
@@ -82,14 +83,16 @@ class Server:
     """A causal model behind llama.cpp's server; replies are kept in a folder."""
 
     def __init__(self, address: str, folder: Path) -> None:
-        self._client = httpx.Client(base_url=address.rstrip("/").removesuffix("/v1"), timeout=600)
+        self._address = f"{address.rstrip('/').removesuffix('/v1')}/completion"
         self._folder = folder
         folder.mkdir(parents=True, exist_ok=True)
 
     def _post(self, body: Mapping[str, object]) -> dict[str, object]:
         file = self._folder / f"{content_id('completion', json.dumps(body, sort_keys=True))}.json"
         if not file.exists():
-            reply = self._client.post("/completion", json=body).raise_for_status().json()
+            request = Request(self._address, json.dumps(body).encode(), {"Content-Type": "application/json"})
+            with urlopen(request, timeout=600) as response:
+                reply = json.load(response)
             kept = {"content": reply["content"], "probabilities": reply.get("completion_probabilities", [])}
             file.write_text(json.dumps(kept), encoding="utf-8")
         result: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
@@ -154,17 +157,20 @@ def draw(relation_id: str, facts: Mapping[str, set[str]], n: int) -> tuple[Relat
     return relation, heads[SEEDS : SEEDS + n]
 
 
-def left_of_tail(prompt: str, head: str) -> str:
-    """The sentence about a head, as far as its tail."""
-    return as_sentence(fill_prompt(prompt, head, TAIL)).split(TAIL)[0].rstrip()
+def left_of_tail(relation: Relation, prompt: str, head: str) -> str:
+    """The sentences of the seed pairs with other heads, and that about this head as far as its tail."""
+    examples = fill_pairs([prompt], [pair for pair in relation.pairs if pair[0] != head])
+    sentence = as_sentence(fill_prompt(prompt, head, TAIL)).split(TAIL)[0].rstrip()
+    return "\n".join([*examples, sentence])
 
 
 Scores = dict[tuple[str, EntityPair], Likelihood]
 
 
-def tail_scores(server: Server, inputs: Sequence[tuple[str, EntityPair]]) -> Scores:
+def tail_scores(server: Server, relation: Relation, inputs: Sequence[tuple[str, EntityPair]]) -> Scores:
     """The likelihood of the tail of each pair in its prompt."""
-    found = in_parallel(server.likelihood, [(left_of_tail(prompt, head), tail) for prompt, (head, tail) in inputs])
+    texts = [(left_of_tail(relation, prompt, head), tail) for prompt, (head, tail) in inputs]
+    found = in_parallel(server.likelihood, texts)
     return dict(zip(inputs, found, strict=True))
 
 
@@ -188,7 +194,7 @@ def weigh_prompts(model: CausalModel, rewriter: LanguageModel, relation: Relatio
     reworded = [text for text in sentences if text.rstrip(".").endswith(TAIL)]
 
     def score(inputs: Sequence[tuple[str, EntityPair]]) -> list[float]:
-        scores = tail_scores(model.server, list(dict.fromkeys(inputs)))
+        scores = tail_scores(model.server, relation, list(dict.fromkeys(inputs)))
         return [bertnet_score(scores[each]) for each in inputs]
 
     n = REWORDINGS + 1
@@ -208,9 +214,9 @@ def rank(
 ) -> list[EntityPair]:
     """The best pair of each head, best first."""
     inputs = [(prompt, head) for prompt in weights for head in heads]
-    tails = in_parallel(model.server.complete, [(left_of_tail(prompt, head),) for prompt, head in inputs])
+    tails = in_parallel(model.server.complete, [(left_of_tail(relation, prompt, head),) for prompt, head in inputs])
     pairs = list(dict.fromkeys((head, tail) for (_, head), tail in zip(inputs, tails, strict=True) if tail))
-    scores = tail_scores(model.server, [(prompt, pair) for prompt in weights for pair in pairs])
+    scores = tail_scores(model.server, relation, [(prompt, pair) for prompt in weights for pair in pairs])
     score = SCORES[way]
     by_pair = {pair: sum(weights[prompt] * score(scores[prompt, pair]) for prompt in weights) for pair in pairs}
     best: dict[str, EntityPair] = {}
