@@ -102,15 +102,16 @@ class LetterTask(PromptedTask[ChooseAnswer, Choice]):
     def ask_with_cost(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
         """One choice per task, in order; a model that rates no letters is called once."""
         read = [task if _counts_facts(task) else replace(task, evidence={}) for task in tasks]
-        outcomes = self._ask_in_both_orders(model, read)
+        outcomes = self.ask_in_both_orders(model, read)
         with_facts = [n for n, task in enumerate(read) if _log_probs(outcomes[n]) and _has_facts(task)]
-        closed = self._ask_in_both_orders(model, [replace(read[number], evidence={}) for number in with_facts])
+        closed = self.ask_in_both_orders(model, [replace(read[number], evidence={}) for number in with_facts])
         for number, other in zip(with_facts, closed, strict=True):
             task = tasks[number]
             outcomes[number] = _combine(task, outcomes[number], other, 1 - fact_weight(task.closeness))
         return outcomes
 
-    def _ask_in_both_orders(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
+    def ask_in_both_orders(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
+        """One choice per task with the facts that it has, in order."""
         outcomes = super().ask_with_cost(model, tasks)
         rated = [number for number, outcome in enumerate(outcomes) if _log_probs(outcome)]
         turned = super().ask_with_cost(model, [turn_options(tasks[number]) for number in rated])

@@ -1,0 +1,155 @@
+"""What a fact is worth to a small model, by how close it is to the question, and the weight that follows.
+
+    python -m bench.answers.fit_fact_weight MODEL LAKE:BENCHMARK:VARIANT … [--json FILE]
+
+Lakes are those of ``make measure-local``; their replies are reused, and what is missing is asked. A question is
+answered with its best fact alone and without any. Printed are both accuracies by closeness, the weights that are best
+on the first halves of the questions (each set counts the same), and on the second halves what they, the packaged
+weights and the one of before (0.3 at any closeness) reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from bench.measuring import make_parser
+from bench.result_files import print_table, write_results
+from evidence_assets.experiment.answers.chains import build_choice_task
+from evidence_assets.experiment.answers.options import measure_closeness
+from evidence_assets.experiment.evidence_rows import evidence_by_option, keep_best_facts
+from evidence_assets.experiment.question_rows import build_questions
+from evidence_assets.experiment.scores.metrics import accuracy, halve, paired_bootstrap
+from evidence_assets.experiment.solvers import load_cached_generator
+from evidence_assets.lake.store import Lake
+from evidence_assets.models.completions import CompletionCache
+from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
+from evidence_assets.models.vectors import Array
+from evidence_assets.profiles import GeneratorSettings
+from evidence_assets.profiles.model_source import generator_of
+from evidence_assets.reasoning.model_calls import LanguageModel
+from evidence_assets.reasoning.short_choices import FACT_WEIGHT, FACTS, RELATED, SHORT_CHOICE, UNRELATED, fact_weight
+from evidence_assets.reasoning.tasks import ChooseAnswer
+
+BANDS = (-1.0, 0.35, 0.5, 0.65, 1.01)
+BEFORE = 0.3
+HEADS = ("questions", "n", "without the fact", "with the fact alone", "weights before", "packaged weights", "best")
+
+
+@dataclass(frozen=True)
+class Rated:
+    """A question with the log probabilities of its options with the best fact alone, and without a fact."""
+
+    set: str
+    closeness: float
+    gold: int
+    with_fact: Array
+    without: Array
+    is_first_half: bool
+
+    def is_right(self, weight: float) -> bool:
+        """Whether the answer is right if the fact has this weight."""
+        log_probs = weight * self.with_fact + (1 - weight) * self.without
+        return int(log_probs.argmax()) == self.gold
+
+
+def read_tasks(lake: Lake, benchmark: str, variant: str) -> Iterator[tuple[ChooseAnswer, str, bool]]:
+    """The choices of a variant with a fact, each with its gold label and whether it is of the first half."""
+    questions = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark)
+    evidence = lake.read("evidence", f"evidence/mcqa/{variant}").filter(pl.col("benchmark") == benchmark)
+    items = evidence_by_option(keep_best_facts(evidence, FACTS))
+    first = set(halve(questions, "first")["question_id"])
+    gold = {row["question_id"]: row["gold"][0] for row in questions.iter_rows(named=True) if row["gold"]}
+    tasks = [build_choice_task(question, (), items) for question in build_questions(questions)]
+    for task in tasks:
+        name = task.question.question_id
+        if task.facts and name in gold:
+            yield task, gold[name], name in first
+
+
+def rate(model: LanguageModel, place: str) -> Iterator[Rated]:
+    """The questions of ``LAKE:BENCHMARK:VARIANT``."""
+    folder, benchmark, variant = place.rsplit(":", 2)
+    rows = list(read_tasks(Lake(Path(folder)), benchmark, variant))
+    tasks = measure_closeness(load_encoder(EMBEDDED_ENCODER), [task for task, _, _ in rows])
+    with_fact = SHORT_CHOICE.ask_in_both_orders(model, tasks)
+    without = SHORT_CHOICE.ask_in_both_orders(model, [replace(task, evidence={}) for task in tasks])
+    for task, (_, gold, is_first), *outcomes in zip(tasks, rows, with_fact, without, strict=True):
+        log_probs = [np.asarray(cost.choice_log_probs) for _, cost in outcomes if cost]
+        if len(log_probs) == 2 and all(map(len, log_probs)):
+            answer = list(task.question.labels).index(gold)
+            yield Rated(f"{benchmark}:{variant}", task.closeness, answer, *log_probs, is_first)
+
+
+def ramp(low: float, high: float, weight: float) -> Callable[[float], float]:
+    """A weight that grows from 0 at one closeness to its whole at another."""
+    return lambda closeness: weight * min(1.0, max(0.0, (closeness - low) / (high - low)))
+
+
+def hits(rated: Sequence[Rated], weigh: Callable[[float], float]) -> list[bool]:
+    return [each.is_right(weigh(each.closeness)) for each in rated]
+
+
+def find_best(rated: Sequence[Rated]) -> tuple[float, float, float]:
+    """Both ends and the weight that are best over the sets; of equal ones the middle."""
+    sets = [[each for each in rated if each.set == name] for name in dict.fromkeys(each.set for each in rated)]
+    grid = [
+        (float(low), float(high), weight)
+        for low, high, weight in product(np.arange(0, 0.6, 0.05), np.arange(0.3, 0.95, 0.05), (0.3, 0.4, 0.5, 0.6))
+        if high > low
+    ]
+    values = [float(np.mean([np.mean(hits(group, ramp(*each))) for group in sets])) for each in grid]
+    best = [each for each, value in zip(grid, values, strict=True) if value > max(values) - 1e-9]
+    return best[len(best) // 2]
+
+
+def table_rows(rated: Sequence[Rated], best: tuple[float, float, float]) -> Iterator[tuple[str, ...]]:
+    """A row per band of closeness, one per set on its second half, and one of all second halves."""
+    weights = (lambda _: 0.0, lambda _: 1.0, lambda _: BEFORE, fact_weight, ramp(*best))
+    second = [each for each in rated if not each.is_first_half]
+    groups = {
+        f"closeness {low:.2f} to {high:.2f}" if low > -1 else f"closeness under {high:.2f}": [
+            each for each in rated if low <= each.closeness < high
+        ]
+        for low, high in pairwise(BANDS)
+    }
+    for name in dict.fromkeys(each.set for each in second):
+        groups[f"second half of {name}"] = [each for each in second if each.set == name]
+    groups["all second halves"] = second
+    for name, group in groups.items():
+        if group:
+            yield name, str(len(group)), *(f"{accuracy(hits(group, weigh)).value:.3f}" for weigh in weights)
+    gain = paired_bootstrap(hits(second, fact_weight), hits(second, lambda _: BEFORE))
+    difference = f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
+    yield "packaged weights − those before, second halves", str(len(second)), "", "", "", difference, ""
+
+
+def main() -> None:
+    parser = make_parser(__doc__)
+    parser.add_argument("model")
+    parser.add_argument("places", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    settings = GeneratorSettings.model_validate(generator_of(options.model))
+    rated = []
+    for place in options.places:
+        cache = CompletionCache(Path(place.rsplit(":", 2)[0]) / "cache")
+        rated += rate(LanguageModel(load_cached_generator(settings), cache), place)
+    best = find_best([each for each in rated if each.is_first_half])
+    rows = list(table_rows(rated, best))
+    low, high, weight = best
+    print_table(HEADS, rows, f"best on first halves: 0 at {low:.2f}, {weight} from {high:.2f}")
+    print(f"packaged: 0 at {UNRELATED}, {FACT_WEIGHT} from {RELATED}")
+    if options.json:
+        write_results(
+            options.json, HEADS, rows, "python -m bench.answers.fit_fact_weight MODEL LAKE:BENCHMARK:VARIANT …"
+        )
+
+
+if __name__ == "__main__":
+    main()
