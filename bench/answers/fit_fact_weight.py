@@ -79,11 +79,12 @@ def rate(model: LanguageModel, place: str) -> Iterator[Rated]:
     tasks = measure_closeness(load_encoder(EMBEDDED_ENCODER), [task for task, _, _ in rows])
     with_fact = SHORT_CHOICE.ask_in_both_orders(model, tasks)
     without = SHORT_CHOICE.ask_in_both_orders(model, [replace(task, evidence={}) for task in tasks])
-    for task, (_, gold, is_first), *outcomes in zip(tasks, rows, with_fact, without, strict=True):
-        log_probs = [np.asarray(cost.choice_log_probs) for _, cost in outcomes if cost]
+    name = f"{benchmark}:{variant}"
+    for task, (_, gold, is_first), informed, uninformed in zip(tasks, rows, with_fact, without, strict=True):
+        log_probs = [np.asarray(cost.choice_log_probs) for _, cost in (informed, uninformed) if cost]
         if len(log_probs) == 2 and all(map(len, log_probs)):
             answer = list(task.question.labels).index(gold)
-            yield Rated(f"{benchmark}:{variant}", task.closeness, answer, *log_probs, is_first)
+            yield Rated(name, task.closeness, answer, log_probs[0], log_probs[1], is_first)
 
 
 def ramp(low: float, high: float, weight: float) -> Callable[[float], float]:
@@ -136,14 +137,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     settings = GeneratorSettings.model_validate(generator_of(options.model))
-    rated = []
+    rated: list[Rated] = []
     for place in options.places:
         cache = CompletionCache(Path(place.rsplit(":", 2)[0]) / "cache")
         rated += rate(LanguageModel(load_cached_generator(settings), cache), place)
     best = find_best([each for each in rated if each.is_first_half])
     rows = list(table_rows(rated, best))
-    low, high, weight = best
-    print_table(HEADS, rows, f"best on first halves: 0 at {low:.2f}, {weight} from {high:.2f}")
+    print_table(HEADS, rows, "best on first halves: 0 at {:.2f} up to {:.2f}, then {}".format(*best))
     print(f"packaged: 0 at {UNRELATED}, {FACT_WEIGHT} from {RELATED}")
     if options.json:
         write_results(

@@ -91,10 +91,10 @@ class Server:
         file = self._folder / f"{content_id('completion', json.dumps(body, sort_keys=True))}.json"
         if not file.exists():
             request = Request(self._address, json.dumps(body).encode(), {"Content-Type": "application/json"})
-            with urlopen(request, timeout=600) as response:
+            with urlopen(request, timeout=600) as response:  # nosec B310 (an address of the user)
                 reply = json.load(response)
-            kept = {"content": reply["content"], "probabilities": reply.get("completion_probabilities", [])}
-            file.write_text(json.dumps(kept), encoding="utf-8")
+            stored = {"content": reply["content"], "probabilities": reply.get("completion_probabilities", [])}
+            file.write_text(json.dumps(stored), encoding="utf-8")
         result: dict[str, object] = json.loads(file.read_text(encoding="utf-8"))
         return result
 
@@ -128,8 +128,8 @@ class CausalModel:
     encoder: Encoder
 
     def word_log_probs(self, texts: Sequence[str], _: WordContext = "both") -> list[FloatArray]:
-        found = in_parallel(self.server.likelihood, [("\n", text) for text in texts])
-        return [np.asarray(each.tokens, dtype=np.float32) for each in found]
+        likelihoods = in_parallel(self.server.likelihood, [("\n", text) for text in texts])
+        return [np.asarray(each.tokens, dtype=np.float32) for each in likelihoods]
 
     def mean_log_probs(self, texts: Sequence[str]) -> FloatArray:
         return np.asarray([values.mean() for values in self.word_log_probs(texts)], dtype=np.float32)
@@ -170,8 +170,7 @@ Scores = dict[tuple[str, EntityPair], Likelihood]
 def tail_scores(server: Server, relation: Relation, inputs: Sequence[tuple[str, EntityPair]]) -> Scores:
     """The likelihood of the tail of each pair in its prompt."""
     texts = [(left_of_tail(relation, prompt, head), tail) for prompt, (head, tail) in inputs]
-    found = in_parallel(server.likelihood, texts)
-    return dict(zip(inputs, found, strict=True))
+    return dict(zip(inputs, in_parallel(server.likelihood, texts), strict=True))
 
 
 def bertnet_score(likelihood: Likelihood) -> float:
@@ -229,8 +228,8 @@ def rank_by_kbloom(model: CausalModel, relation: Relation, pairs: Iterable[Entit
     """The pairs by K-Bloom's final score, best first."""
     candidates = [ScoredPair(*pair, (1, 1), 0.0, 0.0) for pair in pairs]
     settings = KBloomSettings()
-    as_masked, as_causal = cast(MaskedLM, model), cast(TextLikelihood, model)
-    distances, fluencies = score_pairs(relation, candidates, as_masked, settings, as_causal)
+    masked = cast(MaskedLM, model)
+    distances, fluencies = score_pairs(relation, candidates, masked, settings, cast(TextLikelihood, model))
     scores = final_scores(distances, fluencies, len(relation.pairs), settings.final)
     ranked = [candidates[number] for number in np.argsort(-scores, kind="stable")]
     return [(pair.head, pair.tail) for pair in ranked]
@@ -250,7 +249,8 @@ def main() -> None:
     settings = GeneratorSettings.model_validate(generator_of(options.model))
     rewriter = LanguageModel(load_cached_generator(settings), CompletionCache(options.folder))
     model = CausalModel(Server(options.model, options.folder / "completions"), get_encoder(profiles.load().encoder))
-    table, by_way = [], defaultdict[str, list[float]](list)
+    table = []
+    by_way = defaultdict[str, list[float]](list)
     ways = list(SCORES)
     for relation_id in PROMPTS:
         facts = read_facts(relation_id)

@@ -275,8 +275,8 @@ class PromptedTask(Generic[Task, T]):
         hashes = [template.hash for template in templates]
         packaged = content_id(self.name, hashes)
         custom = [prompts.customize(template).hash for template in templates]
-        own = custom if custom != hashes else []
-        changes = [part for part in (own, prompts.temperature, prompts.explanation_tokens) if part]
+        differing = custom if custom != hashes else []
+        changes = [part for part in (differing, prompts.temperature, prompts.explanation_tokens) if part]
         return content_id(packaged, *changes) if changes else packaged
 
     def ask(self, model: LanguageModel, tasks: Sequence[Task]) -> list[T | Failure]:

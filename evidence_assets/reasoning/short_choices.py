@@ -33,9 +33,11 @@ FACTS = 1
 FACT_WEIGHT = 0.4
 """Largest weight of the log probabilities with the fact; those without it have the rest. A small model believes any
 fact. So a larger weight is worse where facts are wrong, and a smaller one where the model knows nothing."""
-UNRELATED, RELATED = 0.35, 0.6
-"""Closeness of a question and its fact up to which the fact does not count, and from which it has its whole weight. A
-fact about an option only, such as a triple of its name, makes answers worse."""
+UNRELATED = 0.35
+"""Closeness of a question and its fact up to which the fact does not count. A fact about an option only, such as a
+triple of its name, makes answers worse."""
+RELATED = 0.6
+"""Closeness from which a fact has its whole weight."""
 
 
 def fact_weight(closeness: float) -> float:

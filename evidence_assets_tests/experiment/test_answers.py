@@ -101,11 +101,11 @@ PLAIN = Question("q", "b", "mcqa", "What?", ("x", "y"))
 
 
 def test_a_solver_is_told_how_close_the_nearest_fact_is_to_the_question() -> None:
-    seen: dict[str, float] = {}
+    closeness: dict[str, float] = {}
 
     class WatchingSolver(CountingSolver):
         def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-            seen.update({task.question.question_id: task.closeness for task in tasks})
+            closeness.update({task.question.question_id: task.closeness for task in tasks})
             return [Choice("A", (), "answered") for _ in tasks]
 
     rows = evidence(("near", "A", "dogs bark"), ("near", "B", "boats sink"), ("far", "A", "boats sink"))
@@ -113,7 +113,7 @@ def test_a_solver_is_told_how_close_the_nearest_fact_is_to_the_question() -> Non
     chains = as_stored("chains", [])
     answerer = OptionAnswerer(WatchingSolver(), rows, chains, reads_chains=False, encoder=WordEncoder())
     assert [each.answer for each in answerer.answer(questions)] == ["A", "A", "A"]
-    assert (seen["near"], seen["without"]) == (pytest.approx(1.0), 1.0) and seen["far"] < 0.9
+    assert (closeness["near"], closeness["without"]) == (pytest.approx(1.0), 1.0) and closeness["far"] < 0.9
 
 
 def test_lineage_distinguishes_shown_used_and_cited_evidence() -> None:
