@@ -5,7 +5,8 @@
 Lakes are those of ``make measure-local``; their replies are reused, and what is missing is asked. A question is
 answered with its best fact alone and without any. Printed are both accuracies by closeness, the weights that are best
 on the first halves of the questions (each set counts the same), and on the second halves what they, the packaged
-weights and the one of before (0.3 at any closeness) reach.
+weights and the one of before (0.3 at any closeness) reach. Questions are halved by a hash of their text, since sets
+share questions; differences are paired, and a question counts once, with the mean over its sets.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from evidence_assets.experiment.answers.chains import build_choice_task
 from evidence_assets.experiment.answers.options import measure_closeness
 from evidence_assets.experiment.evidence_rows import evidence_by_option, keep_best_facts
 from evidence_assets.experiment.question_rows import build_questions
-from evidence_assets.experiment.scores.metrics import accuracy, halve, paired_bootstrap
+from evidence_assets.experiment.scores.metrics import accuracy, paired_bootstrap
 from evidence_assets.experiment.solvers import load_cached_generator
+from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.store import Lake
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.encoders import EMBEDDED_ENCODER, load_encoder
@@ -46,11 +48,15 @@ class Rated:
     """A question with the log probabilities of its options with the best fact alone, and without a fact."""
 
     set: str
+    question: str
     closeness: float
     gold: int
     with_fact: Array
     without: Array
-    is_first_half: bool
+
+    @property
+    def is_first_half(self) -> bool:
+        return int(content_id("half", self.question), 16) % 2 == 0
 
     def is_right(self, weight: float) -> bool:
         """Whether the answer is right if the fact has this weight."""
@@ -58,33 +64,32 @@ class Rated:
         return int(log_probs.argmax()) == self.gold
 
 
-def read_tasks(lake: Lake, benchmark: str, variant: str) -> Iterator[tuple[ChooseAnswer, str, bool]]:
-    """The choices of a variant with a fact, each with its gold label and whether it is of the first half."""
+def read_tasks(lake: Lake, benchmark: str, variant: str) -> Iterator[tuple[ChooseAnswer, str]]:
+    """The choices of a variant with a fact, each with its gold label."""
     questions = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark)
     evidence = lake.read("evidence", f"evidence/mcqa/{variant}").filter(pl.col("benchmark") == benchmark)
     items = evidence_by_option(keep_best_facts(evidence, FACTS))
-    first = set(halve(questions, "first")["question_id"])
     gold = {row["question_id"]: row["gold"][0] for row in questions.iter_rows(named=True) if row["gold"]}
     tasks = [build_choice_task(question, (), items) for question in build_questions(questions)]
     for task in tasks:
         name = task.question.question_id
         if task.facts and name in gold:
-            yield task, gold[name], name in first
+            yield task, gold[name]
 
 
 def rate(model: LanguageModel, place: str) -> Iterator[Rated]:
     """The questions of ``LAKE:BENCHMARK:VARIANT``."""
     folder, benchmark, variant = place.rsplit(":", 2)
     rows = list(read_tasks(Lake(Path(folder)), benchmark, variant))
-    tasks = measure_closeness(load_encoder(EMBEDDED_ENCODER), [task for task, _, _ in rows])
+    tasks = measure_closeness(load_encoder(EMBEDDED_ENCODER), [task for task, _ in rows])
     with_fact = SHORT_CHOICE.ask_in_both_orders(model, tasks)
     without = SHORT_CHOICE.ask_in_both_orders(model, [replace(task, evidence={}) for task in tasks])
     name = f"{benchmark}:{variant}"
-    for task, (_, gold, is_first), informed, uninformed in zip(tasks, rows, with_fact, without, strict=True):
+    for task, (_, gold), informed, uninformed in zip(tasks, rows, with_fact, without, strict=True):
         log_probs = [np.asarray(cost.choice_log_probs) for _, cost in (informed, uninformed) if cost]
         if len(log_probs) == 2 and all(map(len, log_probs)):
             answer = list(task.question.labels).index(gold)
-            yield Rated(name, task.closeness, answer, log_probs[0], log_probs[1], is_first)
+            yield Rated(name, task.question.text, task.closeness, answer, log_probs[0], log_probs[1])
 
 
 def ramp(low: float, high: float, weight: float) -> Callable[[float], float]:
@@ -125,9 +130,18 @@ def table_rows(rated: Sequence[Rated], best: tuple[float, float, float]) -> Iter
     for name, group in groups.items():
         if group:
             yield name, str(len(group)), *(f"{accuracy(hits(group, weigh)).value:.3f}" for weigh in weights)
-    gain = paired_bootstrap(hits(second, fact_weight), hits(second, lambda _: BEFORE))
-    difference = f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})"
-    yield "packaged weights − those before, second halves", str(len(second)), "", "", "", difference, ""
+    before = by_question(second, lambda _: BEFORE)
+    gains = [paired_bootstrap(by_question(second, weigh), before) for weigh in (fact_weight, ramp(*best))]
+    differences = [f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" for gain in gains]
+    yield "questions of second halves: difference to the weights before", str(len(before)), "", "", "", *differences
+
+
+def by_question(rated: Sequence[Rated], weigh: Callable[[float], float]) -> list[float]:
+    """The share of right answers of each question, over its sets."""
+    shares: dict[str, list[bool]] = {}
+    for each, is_right in zip(rated, hits(rated, weigh), strict=True):
+        shares.setdefault(each.question, []).append(is_right)
+    return [float(np.mean(group)) for group in shares.values()]
 
 
 def main() -> None:

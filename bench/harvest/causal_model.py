@@ -7,12 +7,14 @@ search heads: they stand on the left of its tails. So all ways are given what LA
 rank one tail for each of them. The sentences of the seed pairs stand before the prompt as examples. A pair is right if
 T-REx has it, in which many true ones are missing.
 
-* ``plain``: the given prompt; the log probability of the tail.
-* ``BertNet``: the model rewords the prompt; the rewordings that end with the tail are weighted by the seed pairs, and
-  the best tail is that with the highest weighted score.
-* ``K-Bloom``: the same rewordings are weighted by K-Bloom's compatibility. The pair with the highest weighted log
-  likelihood becomes the candidate of its head; candidates are ranked by K-Bloom's final score, with the fluency of the
+* ``plain``: the given prompt; the mean log probability of the tail.
+* ``BertNet``: the model rewords the prompt. The rewordings that end with the tail are weighted by the seed pairs, and
+  pairs are ranked by BertNet's score of the tail.
+* ``K-Bloom``: the rewordings are weighted by K-Bloom's compatibility, without those that are improbable. The most
+  probable tail of a head is its candidate; candidates are ranked by K-Bloom's final score, with the fluency of the
   model and the word vectors of MiniLM.
+
+A head without a tail counts as wrong. Intervals are of the mean over the relations.
 """
 
 from __future__ import annotations
@@ -199,7 +201,9 @@ def weigh_prompts(model: CausalModel, rewriter: LanguageModel, relation: Relatio
     n = REWORDINGS + 1
     mined = mine_bertnet_prompts(initial, relation.pairs, reworded, score, setting="multi", n=n)
     models = MiningModels(cast(MaskedLM, model), model.encoder)
-    scored = score_prompts(initial, reworded, relation.pairs, models, "probable")[:n]
+    by_compatibility = score_prompts(initial, reworded, relation.pairs, models, "probable")
+    lowest = next((prompt.certainty or 0.0) / 2 for prompt in by_compatibility if prompt.text == initial)
+    scored = [prompt for prompt in by_compatibility if (prompt.certainty or 0.0) >= lowest][:n]
     total = sum(prompt.compatibility for prompt in scored)
     return {
         "plain": {initial: 1.0},
@@ -259,8 +263,8 @@ def main() -> None:
         for way, weights in weigh_prompts(model, rewriter, relation).items():
             pairs = rank(model, relation, heads, weights, way)
             hits = [is_right(pair, facts) for pair in pairs]
-            by_way[way].append(float(np.mean(hits[:RANKED])))
-            cells.append(f"{by_way[way][-1]:.2f} ({np.mean(hits):.2f})")
+            by_way[way].append(sum(hits[:RANKED]) / min(RANKED, len(heads)))
+            cells.append(f"{by_way[way][-1]:.2f} ({sum(hits) / len(heads):.2f})")
         table.append((relation.prompt, *cells, str(len(heads))))
         print(*table[-1], sep=" | ", flush=True)
     table.append(("mean", *(f"{mean(by_way[way]).value:.3f}" for way in ways), str(len(PROMPTS))))

@@ -20,8 +20,9 @@ from evidence_assets.experiment.rules_first import VERSION as RULES_FIRST_VERSIO
 from evidence_assets.experiment.rules_first import RulesFirst
 from evidence_assets.experiment.stage import PreviousOutput, StageContext, StageInput, StageOutput
 from evidence_assets.experiment.variants import Variant
+from evidence_assets.models.encoders import EMBEDDED_ENCODER
 from evidence_assets.models.registry import get_encoder
-from evidence_assets.profiles import ModelKind
+from evidence_assets.profiles import EncoderSettings, ModelKind
 from evidence_assets.reasoning.model_calls import PromptVersion
 from evidence_assets.reasoning.prompted_solver import DEFAULT_STYLE, PromptStyle
 from evidence_assets.reasoning.published_prompts import STYLES
@@ -137,7 +138,9 @@ class Answering:
             readable = keep_best_facts(evidence, self.style.facts) if self.reads_best_facts else evidence
             # Counterfactuals need a solver that explains; without chains, the solver compares the evidence alone.
             chooser = self._open_solver(context, explained=self.variant.explain)
-            encoder = get_encoder(context.profile.encoder) if self.reads_best_facts else None
+            # Which closeness counts was chosen for this encoder, so it is the same in every profile.
+            is_measured = self.reads_best_facts and len(readable) > 0
+            encoder = get_encoder(EncoderSettings(name=EMBEDDED_ENCODER)) if is_measured else None
             return OptionAnswerer(chooser, readable, chains, reads_chains=self.reads_chains, encoder=encoder)
         if isinstance(self.method, AnsweringMethod):
             return self.method.open_answerer(context, evidence)

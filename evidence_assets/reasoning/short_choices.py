@@ -103,10 +103,9 @@ class LetterTask(PromptedTask[ChooseAnswer, Choice]):
 
     def ask_with_cost(self, model: LanguageModel, tasks: Sequence[ChooseAnswer]) -> list[Outcome]:
         """One choice per task, in order; a model that rates no letters is called once."""
-        read = [task if _counts_facts(task) else replace(task, evidence={}) for task in tasks]
-        outcomes = self.ask_in_both_orders(model, read)
-        with_facts = [n for n, task in enumerate(read) if _log_probs(outcomes[n]) and _has_facts(task)]
-        closed = self.ask_in_both_orders(model, [replace(read[number], evidence={}) for number in with_facts])
+        outcomes = self.ask_in_both_orders(model, tasks)
+        with_facts = [n for n, task in enumerate(tasks) if _log_probs(outcomes[n]) and _has_facts(task)]
+        closed = self.ask_in_both_orders(model, [replace(tasks[number], evidence={}) for number in with_facts])
         for number, other in zip(with_facts, closed, strict=True):
             task = tasks[number]
             outcomes[number] = _combine(task, outcomes[number], other, 1 - fact_weight(task.closeness))
@@ -140,11 +139,6 @@ def _turn_back(task: ChooseAnswer, outcome: Outcome) -> Outcome:
 
 def _has_facts(task: ChooseAnswer) -> bool:
     return bool(task.facts) and not is_table_task(task)
-
-
-def _counts_facts(task: ChooseAnswer) -> bool:
-    """Whether the facts have a weight, as those of tables always have."""
-    return is_table_task(task) or fact_weight(task.closeness) > 0
 
 
 def _log_probs(outcome: Outcome) -> tuple[float, ...]:

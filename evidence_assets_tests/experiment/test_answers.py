@@ -100,20 +100,24 @@ def run_counterfactuals(
 PLAIN = Question("q", "b", "mcqa", "What?", ("x", "y"))
 
 
-def test_a_solver_is_told_how_close_the_nearest_fact_is_to_the_question() -> None:
-    closeness: dict[str, float] = {}
+def test_a_solver_does_not_see_facts_that_are_far_from_the_question() -> None:
+    tasks: dict[str, ChooseAnswer] = {}
 
     class WatchingSolver(CountingSolver):
-        def choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
-            closeness.update({task.question.question_id: task.closeness for task in tasks})
-            return [Choice("A", (), "answered") for _ in tasks]
+        def choose(self, choices: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
+            tasks.update({task.question.question_id: task for task in choices})
+            return [Choice("A", (), "answered") for _ in choices]
 
     rows = evidence(("near", "A", "dogs bark"), ("near", "B", "boats sink"), ("far", "A", "boats sink"))
     questions = [Question(name, "b", "mcqa", "dogs bark", ("x", "y")) for name in ("near", "far", "without")]
-    chains = as_stored("chains", [])
-    answerer = OptionAnswerer(WatchingSolver(), rows, chains, reads_chains=False, encoder=WordEncoder())
-    assert [each.answer for each in answerer.answer(questions)] == ["A", "A", "A"]
-    assert (closeness["near"], closeness["without"]) == (pytest.approx(1.0), 1.0) and closeness["far"] < 0.9
+    answerer = OptionAnswerer(
+        WatchingSolver(), rows, as_stored("chains", []), reads_chains=False, encoder=WordEncoder()
+    )
+    output = prediction_rows(answerer, "s", questions)
+    assert (tasks["near"].closeness, tasks["without"].closeness) == (pytest.approx(1.0), 1.0)
+    assert {name: len(task.facts) for name, task in tasks.items()} == {"near": 2, "far": 0, "without": 0}
+    used = as_stored("lineage_edges", output.lineage).filter(pl.col("parent_kind") == "evidence")["parent_id"]
+    assert sorted(used) == ["e0", "e1"], "a fact that the solver does not see is not used"
 
 
 def test_lineage_distinguishes_shown_used_and_cited_evidence() -> None:

@@ -183,27 +183,40 @@ def all_versions(profile: Path, patch: pytest.MonkeyPatch) -> dict[str, str]:
     return {stage.key: stage.version for method in methods for stage in build_stages(method)}
 
 
-@pytest.mark.parametrize(
-    ("prompt", "changed_families"),
-    [("choose_letter", {"mcqa", "table"}), ("published_verdict", {"table"}), ("triplets", {"search"})],
-)
-def test_a_users_prompt_makes_only_those_assets_stale_that_send_it(
-    prompt: str, changed_families: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "prompts"
-    folder.mkdir()
+def changed_families(prompt: str, ending: str, folder: Path, patch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+    """By table, the families whose versions change with a user's prompt that has another ending."""
+    (folder / "prompts").mkdir()
     template = next(template for template in systems.load_templates() if template.name == prompt)
-    (folder / f"{prompt}.txt").write_text(f"{template.system} Now.\n---\n{template.user}")
-    plain, with_prompt = tmp_path / "plain.yaml", tmp_path / "with_prompt.yaml"
-    plain.write_text("extends: local\nname: own\n")
-    with_prompt.write_text("extends: local\nname: own\nprompts: prompts\n")
-    before, after = (all_versions(each, monkeypatch) for each in (plain, with_prompt))
-    changed = {key.split("/")[0]: set[str]() for key in before}
+    (folder / "prompts" / f"{prompt}.txt").write_text(f"{template.system}{ending}\n---\n{template.user}\n")
+    for name, line in (("plain", ""), ("with_prompt", "prompts: prompts\n")):
+        (folder / f"{name}.yaml").write_text(f"extends: local\nname: own\n{line}")
+    before, after = (all_versions(folder / f"{name}.yaml", patch) for name in ("plain", "with_prompt"))
+    changed: dict[str, set[str]] = {}
     for key in before:
         if before[key] != after[key]:
-            changed[key.split("/")[0]].add(key.split("/")[1])
-    assert changed["predictions"] == changed_families, "and no chains: they do not depend on the choice"
-    assert changed["evidence"] == changed_families & {"search"} and not changed["chains"] and not changed["scores"]
+            table, family, *_ = key.split("/")
+            changed.setdefault(table, set()).add(family)
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("prompt", "changed"),
+    [
+        ("choose_letter", {"predictions": {"mcqa", "table"}, "counterfactuals": {"table"}}),
+        ("published_verdict", {"predictions": {"table"}}),
+        ("published_case", {"chains": {"table"}, "predictions": {"table"}}),
+        ("published_chain", {"chains": {"mcqa"}, "predictions": {"mcqa"}}),
+        ("triplets", {"evidence": {"search"}, "predictions": {"search"}, "citations": {"search"}}),
+    ],
+)
+def test_a_users_prompt_makes_only_those_assets_stale_that_send_it(
+    prompt: str, changed: dict[str, set[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert changed_families(prompt, " Now.", tmp_path, monkeypatch) == changed, "no chains by the prompt of a choice"
+
+
+def test_an_unchanged_copy_of_a_prompt_makes_nothing_stale(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert changed_families("choose_letter", "", tmp_path, monkeypatch) == {}
 
 
 @pytest.mark.parametrize("family", ["mcqa", "graph"])

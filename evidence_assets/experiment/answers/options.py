@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -16,6 +16,7 @@ from evidence_assets.models.protocols import Encoder
 from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.confidence import choice_signals, probabilities
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.reasoning.short_choices import fact_weight
 from evidence_assets.reasoning.table_prompts import TABLE_TASKS, is_table_task
 from evidence_assets.reasoning.tasks import (
     TABLE_CELL_KINDS,
@@ -40,7 +41,7 @@ class OptionAnswerer:
     asked another question.
 
     ``reads_chains``: Otherwise the solver chooses from the evidence, and chains are only linked to the answer.
-    ``encoder``: Tells a solver how close facts are to their question.
+    ``encoder``: Tells how close facts are to their question; the solver does not see those that are far.
     """
 
     def __init__(
@@ -83,36 +84,38 @@ class OptionAnswerer:
         facts = [(item.content_hash, item.score) for item in self._evidence_of(question)]
         return content_id(chains, facts) if chains else content_id(facts)
 
-    def _used_rows(self, question: Question) -> tuple[UsedRow, ...]:
-        """The chains and, where the solver reads none, the evidence."""
-        used = [("chain", row["chain_id"], row["content_hash"]) for row in self._chains_of(question)]
+    def _used_rows(self, task: ChooseAnswer) -> tuple[UsedRow, ...]:
+        """The chains and, where the solver reads none, the evidence of its task."""
+        used = [("chain", row["chain_id"], row["content_hash"]) for row in self._chains_of(task.question)]
         if not (used and self._reads_chains):
-            used += [("evidence", item.evidence_id, item.content_hash) for item in self._evidence_of(question)]
+            used += [("evidence", item.evidence_id, item.content_hash) for item in distinct_items(task.evidence)]
         return tuple(UsedRow(*columns, rank) for rank, columns in enumerate(used, 1))
 
-    def _choose(self, questions: Sequence[Question]) -> list[Choice | Failure]:
+    def _choose(self, tasks: Sequence[ChooseAnswer]) -> list[Choice | Failure]:
         """A choice per question, or the first error of a question whose chains all failed."""
         errors = {
-            question.question_id: Failure(f"no option has an explanation: {rows[0]['error']}")
-            for question in questions
+            task.question.question_id: Failure(f"no option has an explanation: {rows[0]['error']}")
+            for task in tasks
             if self._reads_chains
-            and (rows := self._chains_of(question))
+            and (rows := self._chains_of(task.question))
             and all(row["status"] == "failed" for row in rows)
         }
-        tasks = [self._task(question) for question in questions if question.question_id not in errors]
-        choices = iter(self._solver.choose(measure_closeness(self._encoder, tasks) if self._encoder else tasks))
-        return [errors.get(q.question_id) or next(choices) for q in questions]
+        choices = iter(self._solver.choose([task for task in tasks if task.question.question_id not in errors]))
+        return [errors.get(task.question.question_id) or next(choices) for task in tasks]
 
     def answer(self, questions: Sequence[Question]) -> Iterator[Answer]:
-        for question, choice in zip(questions, self._choose(questions), strict=True):
-            omissions = tuple(self._omissions(question))
-            used_rows = self._used_rows(question)
+        tasks = [self._task(question) for question in questions]
+        if self._encoder:
+            tasks = leave_out_far_facts(self._encoder, tasks)
+        for task, choice in zip(tasks, self._choose(tasks), strict=True):
+            omissions = tuple(self._omissions(task.question))
+            used_rows = self._used_rows(task)
             if isinstance(choice, Failure):
                 yield Answer.failed(choice.reason, used_rows, choice.reply, omissions)
             else:
                 exact = probabilities(choice.weights) if choice.weights else {}
                 shares = {label: round(p, 6) for label, p in exact.items()}
-                signals = choice_signals(self._task(question), choice, shares) if choice.answer else {}
+                signals = choice_signals(task, choice, shares) if choice.answer else {}
                 yield Answer(
                     choice.answer,
                     choice.status,
@@ -129,22 +132,34 @@ class OptionAnswerer:
 
     def _evidence_of(self, question: Question) -> list[EvidenceItem]:
         """Evidence of all options of a question, in order, without duplicates."""
-        items = (option_evidence(self._evidence, question.question_id, label) for label in question.labels)
-        return list({item.evidence_id: item for group in items for item in group}.values())
+        labels = question.labels
+        return distinct_items({label: option_evidence(self._evidence, question.question_id, label) for label in labels})
+
+
+def distinct_items(evidence: Mapping[str, Sequence[EvidenceItem]]) -> list[EvidenceItem]:
+    """Evidence of all options, in order, without duplicates."""
+    return list({item.evidence_id: item for items in evidence.values() for item in items}.values())
+
+
+def leave_out_far_facts(encoder: Encoder, tasks: Sequence[ChooseAnswer]) -> list[ChooseAnswer]:
+    """The tasks with the closeness of their facts, and without facts that would not count."""
+    measured = measure_closeness(encoder, tasks)
+    return [task if fact_weight(task.closeness) else replace(task, evidence={}) for task in measured]
 
 
 def measure_closeness(encoder: Encoder, tasks: Sequence[ChooseAnswer]) -> list[ChooseAnswer]:
     """The tasks with the closeness of each question to its nearest fact; cells of tables are no facts."""
-    facts = [() if is_table_task(task) else task.facts for task in tasks]
-    texts = [text for task, items in zip(tasks, facts, strict=True) for text in (task.question.text, *_texts(items))]
+    facts = [[] if is_table_task(task) else [item.text for item in task.facts] for task in tasks]
+    texts = [
+        text
+        for task, fact_texts in zip(tasks, facts, strict=True)
+        if fact_texts
+        for text in (task.question.text, *fact_texts)
+    ]
     vectors = encode_ends(encoder, texts)
     return [
-        replace(task, closeness=max(float(vectors[task.question.text] @ vectors[text]) for text in _texts(items)))
-        if items
+        replace(task, closeness=max(float(vectors[task.question.text] @ vectors[text]) for text in fact_texts))
+        if fact_texts
         else task
-        for task, items in zip(tasks, facts, strict=True)
+        for task, fact_texts in zip(tasks, facts, strict=True)
     ]
-
-
-def _texts(items: Sequence[EvidenceItem]) -> list[str]:
-    return [item.text for item in items]
