@@ -1,12 +1,13 @@
 """What a fact is worth to a small model, by how close it is to the question, and the weight that follows.
 
-    python -m bench.answers.fit_fact_weight MODEL LAKE:BENCHMARK:VARIANT … [--json FILE]
+    python -m bench.answers.fit_fact_weight MODEL LAKE:BENCHMARK:VARIANT … [--without BENCHMARK …] [--json FILE]
 
 Lakes are those of ``make measure-local``; their replies are reused, and what is missing is asked. A question is
 answered with its best fact alone and without any. Printed are both accuracies by closeness, the weights that are best
 on the first halves of the questions (each set counts the same), and on the second halves what they, the packaged
 weights and the one of before (0.3 at any closeness) reach. Questions are halved by a hash of their text, since sets
-share questions; differences are paired, and a question counts once, with the mean over its sets.
+share questions; differences are paired, and a question counts once, with the mean over its sets. ``--without`` leaves
+out the questions of a benchmark, such as those that the packaged weights were chosen on.
 """
 
 from __future__ import annotations
@@ -64,9 +65,12 @@ class Rated:
         return int(log_probs.argmax()) == self.gold
 
 
-def read_tasks(lake: Lake, benchmark: str, variant: str) -> Iterator[tuple[ChooseAnswer, str]]:
+def read_tasks(lake: Lake, benchmark: str, variant: str, left_out: Sequence[str]) -> Iterator[tuple[ChooseAnswer, str]]:
     """The choices of a variant with a fact, each with its gold label."""
-    questions = lake.read("questions", "questions/mcqa").filter(pl.col("benchmark") == benchmark)
+    all_questions = lake.read("questions", "questions/mcqa")
+    left_out_texts = all_questions.filter(pl.col("benchmark").is_in(left_out))["text"].to_list()
+    of_benchmark = pl.col("benchmark") == benchmark
+    questions = all_questions.filter(of_benchmark, ~pl.col("text").is_in(left_out_texts))
     evidence = lake.read("evidence", f"evidence/mcqa/{variant}").filter(pl.col("benchmark") == benchmark)
     items = evidence_by_option(keep_best_facts(evidence, FACTS))
     gold = {row["question_id"]: row["gold"][0] for row in questions.iter_rows(named=True) if row["gold"]}
@@ -77,10 +81,10 @@ def read_tasks(lake: Lake, benchmark: str, variant: str) -> Iterator[tuple[Choos
             yield task, gold[name]
 
 
-def rate(model: LanguageModel, place: str) -> Iterator[Rated]:
+def rate(model: LanguageModel, place: str, left_out: Sequence[str]) -> Iterator[Rated]:
     """The questions of ``LAKE:BENCHMARK:VARIANT``."""
     folder, benchmark, variant = place.rsplit(":", 2)
-    rows = list(read_tasks(Lake(Path(folder)), benchmark, variant))
+    rows = list(read_tasks(Lake(Path(folder)), benchmark, variant, left_out))
     tasks = measure_closeness(load_encoder(EMBEDDED_ENCODER), [task for task, _ in rows])
     with_fact = SHORT_CHOICE.ask_in_both_orders(model, tasks)
     without = SHORT_CHOICE.ask_in_both_orders(model, [replace(task, evidence={}) for task in tasks])
@@ -130,10 +134,11 @@ def table_rows(rated: Sequence[Rated], best: tuple[float, float, float]) -> Iter
     for name, group in groups.items():
         if group:
             yield name, str(len(group)), *(f"{accuracy(hits(group, weigh)).value:.3f}" for weigh in weights)
-    before = by_question(second, lambda _: BEFORE)
-    gains = [paired_bootstrap(by_question(second, weigh), before) for weigh in (fact_weight, ramp(*best))]
-    differences = [f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" for gain in gains]
-    yield "questions of second halves: difference to the weights before", str(len(before)), "", "", "", *differences
+    for name, group in (("second halves", second), ("both halves", rated)):
+        before = by_question(group, lambda _: BEFORE)
+        gains = [paired_bootstrap(by_question(group, weigh), before) for weigh in (fact_weight, ramp(*best))]
+        differences = [f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" for gain in gains]
+        yield f"questions of {name}: difference to the weights before", str(len(before)), "", "", "", *differences
 
 
 def by_question(rated: Sequence[Rated], weigh: Callable[[float], float]) -> list[float]:
@@ -148,13 +153,14 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("model")
     parser.add_argument("places", nargs="+", metavar="LAKE:BENCHMARK:VARIANT")
+    parser.add_argument("--without", nargs="+", default=[], metavar="BENCHMARK")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     settings = GeneratorSettings.model_validate(generator_of(options.model))
     rated: list[Rated] = []
     for place in options.places:
         cache = CompletionCache(Path(place.rsplit(":", 2)[0]) / "cache")
-        rated += rate(LanguageModel(load_cached_generator(settings), cache), place)
+        rated += rate(LanguageModel(load_cached_generator(settings), cache), place, options.without)
     best = find_best([each for each in rated if each.is_first_half])
     rows = list(table_rows(rated, best))
     print_table(HEADS, rows, "best on first halves: 0 at {:.2f} up to {:.2f}, then {}".format(*best))
