@@ -134,11 +134,11 @@ def table_rows(rated: Sequence[Rated], best: tuple[float, float, float]) -> Iter
     for name, group in groups.items():
         if group:
             yield name, str(len(group)), *(f"{accuracy(hits(group, weigh)).value:.3f}" for weigh in weights)
-    for name, group in (("second halves", second), ("both halves", rated)):
-        before = by_question(group, lambda _: BEFORE)
-        gains = [paired_bootstrap(by_question(group, weigh), before) for weigh in (fact_weight, ramp(*best))]
+    for halves, asked in (("second halves", second), ("both halves", rated)):
+        before = by_question(asked, lambda _: BEFORE)
+        gains = [paired_bootstrap(by_question(asked, weigh), before) for weigh in (fact_weight, ramp(*best))]
         differences = [f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" for gain in gains]
-        yield f"questions of {name}: difference to the weights before", str(len(before)), "", "", "", *differences
+        yield f"questions of {halves}: difference to the weights before", str(len(before)), "", "", "", *differences
 
 
 def by_question(rated: Sequence[Rated], weigh: Callable[[float], float]) -> list[float]:
