@@ -247,6 +247,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("model")
     parser.add_argument("--heads", type=int, default=100)
+    parser.add_argument("--relations", type=int, default=len(PROMPTS), help="how many, in the order of `PROMPTS`")
     parser.add_argument("--folder", type=Path, required=True, help="a folder that keeps replies between calls")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -256,7 +257,8 @@ def main() -> None:
     table = []
     by_way = defaultdict[str, list[float]](list)
     ways = list(SCORES)
-    for relation_id in PROMPTS:
+    relations = list(PROMPTS)[: options.relations]
+    for relation_id in relations:
         facts = read_facts(relation_id)
         relation, heads = draw(relation_id, facts, options.heads)
         cells = []
@@ -267,11 +269,11 @@ def main() -> None:
             cells.append(f"{by_way[way][-1]:.2f} ({sum(hits) / len(heads):.2f})")
         table.append((relation.prompt, *cells, str(len(heads))))
         print(*table[-1], sep=" | ", flush=True)
-    table.append(("mean", *(f"{mean(by_way[way]).value:.3f}" for way in ways), str(len(PROMPTS))))
+    table.append(("mean", *(f"{mean(by_way[way]).value:.3f}" for way in ways), str(len(relations))))
     for other in ways[:-1]:
         gain = paired_bootstrap(by_way[ways[-1]], by_way[other])
         cells = [f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" if way == other else "" for way in ways]
-        table.append((f"K-Bloom − {other}", *cells, str(len(PROMPTS))))
+        table.append((f"K-Bloom − {other}", *cells, str(len(relations))))
     heads_row = ("prompt", *(f"{way}, P@{RANKED} (all)" for way in ways), "n")
     print_table(heads_row, table, rewriter.model_id)
     if options.json:
