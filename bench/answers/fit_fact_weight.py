@@ -134,9 +134,9 @@ def table_rows(rated: Sequence[Rated], best: tuple[float, float, float]) -> Iter
     for name, group in groups.items():
         if group:
             yield name, str(len(group)), *(f"{accuracy(hits(group, weigh)).value:.3f}" for weigh in weights)
-    for halves, asked in (("second halves", second), ("both halves", rated)):
-        before = by_question(asked, lambda _: BEFORE)
-        gains = [paired_bootstrap(by_question(asked, weigh), before) for weigh in (fact_weight, ramp(*best))]
+    for halves, group_of_halves in (("second halves", second), ("both halves", rated)):
+        before = by_question(group_of_halves, lambda _: BEFORE)
+        gains = [paired_bootstrap(by_question(group_of_halves, weigh), before) for weigh in (fact_weight, ramp(*best))]
         differences = [f"{gain.value:+.3f} ({gain.low:+.3f} to {gain.high:+.3f})" for gain in gains]
         yield f"questions of {halves}: difference to the weights before", str(len(before)), "", "", "", *differences
 
