@@ -34,6 +34,7 @@ from bench.dev_data import dev_data
 from bench.measuring import make_parser
 from bench.result_files import print_table, write_results
 from evidence_assets import profiles
+from evidence_assets.benchmarks.official.graph_questions import read_lama_facts
 from evidence_assets.experiment.scores.metrics import mean, paired_bootstrap
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.harvest.bertnet_prompts import mine_bertnet_prompts, reword_prompt
@@ -144,9 +145,9 @@ class CausalModel:
 def read_facts(relation_id: str) -> dict[str, set[str]]:
     """The tails of each head in T-REx."""
     facts: dict[str, set[str]] = defaultdict(set)
-    for line in (dev_data() / "lama" / "TREx" / f"{relation_id}.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        facts[row["sub_label"]].add(row["obj_label"])
+    for head, relation, tail in read_lama_facts(dev_data() / "lama"):
+        if relation == relation_id:
+            facts[head].add(tail)
     return dict(facts)
 
 
