@@ -1,28 +1,34 @@
-"""Fit when a language model's written answer is shown, and print what that reaches on questions left out.
+"""Fit when a language model's written answer is shown, and print what that reaches on sets left out.
 
-    python -m bench.answers.fit_written --lake FOLDER          # fit on half 1, report half 2
-    python -m bench.answers.fit_written --lake FOLDER --write  # then fit on all and write the packaged weights
+    python -m bench.answers.fit_written --lake FOLDER [--write | --held-out]
 
-A sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl`` is put to the language model of the
-profile ``local``; ``FOLDER`` keeps its replies, so that another run asks nothing twice. An answer is right if it
-contains an acceptable answer or, for yes or no, begins with the right one. Half 1 are the first three sets of pages.
+It fits on the development sets, prints what each reaches by the weights of the others, and writes the weights of all.
+``--held-out`` prints what the packaged weights reach on two sets on which nothing was chosen.
+
+Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and four sets of
+``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps its
+replies, so that another run asks nothing twice. An answer is right if it contains an acceptable answer (all items of a
+list) or, for yes or no, begins with the right one.
 """
 
 from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from bench.answers.fitted_values import smallest_threshold, write_values
+from bench.answers.fitted_values import write_values
 from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT, WRONG, grade, kind_of
 from bench.answers.short_answer_questions import (
+    HELD_OUT_SETS,
     PAGE_SETS,
     AnswerableQuestion,
+    Documents,
     build_lake,
+    read_other_words,
     read_pages,
     read_unanswerable,
     select_evidence,
@@ -48,31 +54,35 @@ from evidence_assets.reasoning.written_answers import (
     answer_signals,
     find_draft,
     list_rows,
+    load_decision,
     log_odds,
     settle_answer,
 )
 
 T = TypeVar("T")
 
-PRECISION = 0.9
-"""Minimum share of right answers among those of half 1 that are shown."""
+MAX_FALSE = 0.05
+"""Maximum share of questions without an answer that are answered."""
 SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 """Questions of each kind by set of pages; as many derived ones as of the last kind are added."""
 
 
 class Item(NamedTuple):
-    """A question with the answer of the rules and, if the model's reply is usable, its draft and how it is believed."""
+    """A question with the answer of the rules and, if the model's reply is usable, its draft.
+
+    ``stated``: Log odds, by the model, that the rows of the draft state what is asked for.
+    """
 
     question: AnswerableQuestion
     by_rules: ShortAnswer
     draft: Draft | None
-    believed: float
+    stated: float
 
     def answer(self, decision: Decision | None) -> ShortAnswer:
         """What is served; of the rules alone without a decision."""
         if self.draft is None or decision is None:
             return self.by_rules
-        return settle_answer(self.draft, self.by_rules, self.believed, decision)
+        return settle_answer(self.draft, self.by_rules, self.stated, decision)
 
 
 def grade_written(question: AnswerableQuestion, answer: str | None) -> str:
@@ -83,10 +93,10 @@ def grade_written(question: AnswerableQuestion, answer: str | None) -> str:
         return RIGHT if answer.casefold().startswith(question.verdict) else WRONG
     if not question.golds:
         return FALSE
-    is_right = (
-        any(contains_quote(gold, answer) for gold in question.golds) or token_f1(answer, question.golds) >= MIN_F1
-    )
-    return RIGHT if is_right else WRONG
+    contained = [contains_quote(gold, answer) for gold in question.golds]
+    if question.is_list:
+        return RIGHT if all(contained) else WRONG
+    return RIGHT if any(contained) or token_f1(answer, question.golds) >= MIN_F1 else WRONG
 
 
 def sample_questions() -> list[AnswerableQuestion]:
@@ -103,25 +113,31 @@ def sample_questions() -> list[AnswerableQuestion]:
     return chosen
 
 
-def read_items(folder: Path) -> Iterator[Item]:
+def development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
+    """Documents by corpus, and the questions that weights are fitted on."""
+    corpora, questions = read_other_words([name for name in PAGE_SETS if name not in HELD_OUT_SETS])
+    return {**read_pages()[0], **corpora}, [*sample_questions(), *questions]
+
+
+def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[AnswerableQuestion]) -> Iterator[Item]:
     """The questions with their replies; evidence is that of ``evidence ask``."""
     profile = profiles.load("local")
     rules = ExtractiveShortAnswers(get_encoder(profile.encoder))
     model = LanguageModel(load_generator(profile.generator), CompletionCache(folder / "replies"))
-    lake = build_lake(folder / "lake", read_pages()[0])
-    for question, task in select_evidence(lake, sample_questions()):
+    lake = build_lake(folder / "lake", corpora)
+    for question, task in select_evidence(lake, questions):
         by_rules = checked_result(rules.answer([task])[0])
         if not list_rows(task):
             yield Item(question, by_rules, None, 0.0)
             continue
         reply = checked_result(WRITTEN_ANSWER.ask(model, [task])[0])
         draft = find_draft(reply, task, by_rules)
-        believed = 0.0
+        stated = 0.0
         if draft:
             [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft])
-            believed = log_odds(checked_result(judgement), cost)
-        print(f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {believed:.2f}", flush=True)
-        yield Item(question, by_rules, draft, believed)
+            stated = log_odds(checked_result(judgement), cost)
+        print(f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {stated:.2f}", flush=True)
+        yield Item(question, by_rules, draft, stated)
 
 
 def checked_result(result: T | Failure) -> T:
@@ -131,26 +147,46 @@ def checked_result(result: T | Failure) -> T:
     return result
 
 
-def fit_decision(items: Sequence[Item]) -> Decision:
-    """Weights of the signals of usable replies, and the smallest probability with the precision."""
-    rows, right = [], []
-    for item in items:
-        if item.draft:
-            rows_of_prompt = list_rows(item.draft.task)
-            rows.append(answer_signals(item.draft.checked, rows_of_prompt, item.by_rules, item.believed))
-            right.append(grade_written(item.question, item.draft.text) == RIGHT)
+def signals_of(item: Item, draft: Draft) -> dict[str, float]:
+    """The signals of a usable reply."""
+    return answer_signals(draft.checked, list_rows(draft.task), item.by_rules, item.stated)
+
+
+def is_right(item: Item) -> bool:
+    """Whether a draft answers its question, which must have an answer."""
+    has_answer = bool(item.question.golds or item.question.verdict)
+    return has_answer and item.draft is not None and grade_written(item.question, item.draft.text) == RIGHT
+
+
+def fit_signals(items: Sequence[Item]) -> Decision:
+    """Weights of the signals of usable replies; any probability suffices."""
+    rows = [signals_of(item, item.draft) for item in items if item.draft]
+    right = [is_right(item) for item in items if item.draft]
     intercept, *weights = fit_weights([[row[name] for name in SIGNALS] for row in rows], right, [1.0] * len(rows))
-    decision = Decision({"intercept": intercept, **dict(zip(SIGNALS, weights, strict=True))}, 0.0)
-    answers = [(decision.probability(row), is_right) for row, is_right in zip(rows, right, strict=True)]
-    threshold = smallest_threshold(answers, PRECISION)
-    return replace(decision, min_probability=1.0 if threshold is None else round(threshold - 5e-4, 3))
+    return Decision({"intercept": intercept, **dict(zip(SIGNALS, weights, strict=True))}, 0.0)
 
 
-def print_counts(title: str, items: Sequence[Item], decision: Decision | None, *, with_cases: bool) -> str:
-    """Print and return how the answers are graded: of the rules or, with a decision, of model and rules."""
+def leave_out_sets(items: Sequence[Item]) -> dict[str, Decision]:
+    """Weights by corpus, fitted on all the others."""
+    corpora = dict.fromkeys(item.question.corpus for item in items)
+    return {name: fit_signals([item for item in items if item.question.corpus != name]) for name in corpora}
+
+
+def choose_threshold(items: Sequence[Item], decisions: Mapping[str, Decision]) -> float:
+    """The smallest probability, by weights of other sets, at which few questions without an answer are answered."""
+    unanswerable = [item for item in items if not (item.question.golds or item.question.verdict)]
+    probabilities = [
+        decisions[item.question.corpus].probability(signals_of(item, item.draft)) for item in unanswerable if item.draft
+    ]
+    n_allowed = int(MAX_FALSE * len(unanswerable))
+    return round(sorted(probabilities, reverse=True)[n_allowed] + 5e-4, 3)
+
+
+def print_counts(title: str, items: Sequence[Item], decisions: Mapping[str, Decision], *, with_cases: bool) -> str:
+    """Print and return how the answers are graded: of the rules or, with a decision by corpus, of model and rules."""
     counts: dict[str, Counter[str]] = {}
     for item in items:
-        answer = item.answer(decision)
+        answer = item.answer(decisions.get(item.question.corpus))
         if answer is item.by_rules:
             shown_text = answer.answer if answer.status in ("answered", STATED_STATUS) else None
             verdict = grade(item.question, shown_text, is_stated=answer.status == STATED_STATUS)
@@ -168,30 +204,45 @@ def print_counts(title: str, items: Sequence[Item], decision: Decision | None, *
     return "; ".join(parts)
 
 
+def print_by_kind(title: str, items: Sequence[Item], decisions: Mapping[str, Decision]) -> dict[str, str]:
+    """The counts of both kinds of sets, of the rules alone and with the model."""
+    scores = {}
+    for kind, prefix in (("words of the page", "pages_"), ("other words", "other_words_")):
+        of_kind = [item for item in items if item.question.corpus.startswith(prefix)]
+        if of_kind:
+            scores[f"{kind}, rules alone"] = print_counts(
+                f"{title}, {kind}, rules alone", of_kind, {}, with_cases=False
+            )
+            scores[kind] = print_counts(f"{title}, {kind}", of_kind, decisions, with_cases=True)
+    return scores
+
+
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--lake", type=Path, required=True, help="folder that keeps replies")
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--held-out", action="store_true")
     options = parser.parse_args()
-    items = list(read_items(options.lake))
-    first_sets = {f"pages_{name}" for name in PAGE_SETS[:3]}
-    first = [item for item in items if item.question.corpus in first_sets]
-    second = [item for item in items if item.question.corpus not in first_sets]
-    decision = fit_decision(first)
-    print(decision)
-    by_rules = print_counts("half 2, rules alone", second, None, with_cases=False)
-    score = print_counts("half 2, fitted on half 1", second, decision, with_cases=True)
+    if options.held_out:
+        items = list(read_items(options.lake, *read_other_words(HELD_OUT_SETS)))
+        decisions = {item.question.corpus: load_decision() for item in items}
+        print_by_kind("held out", items, decisions)
+        return
+    items = list(read_items(options.lake, *development_sets()))
+    by_corpus = leave_out_sets(items)
+    threshold = choose_threshold(items, by_corpus)
+    print(f"threshold {threshold}")
+    by_corpus = {name: replace(decision, min_probability=threshold) for name, decision in by_corpus.items()}
+    scores = print_by_kind("by weights of other sets", items, by_corpus)
     if options.write:
-        fitted = fit_decision(items)
         write_values(
             DECISION_FILE,
-            {"weights": dict(fitted.weights), "min_probability": fitted.min_probability},
+            {"weights": dict(fit_signals(items).weights), "min_probability": threshold},
             "python -m bench.answers.fit_written --lake FOLDER --write",
-            data="a sample of bench/answers/pages and unanswerable.jsonl",
-            halves="score: fitted on the first three sets, shown on the last three; values written: all",
+            data="a sample of bench/answers/pages and unanswerable.jsonl, and four sets of pages_other_words",
             model="Qwen2.5-Coder-1.5B-Instruct, 4 bit",
-            precision=PRECISION,
-            score={"rules alone": by_rules, "with the model": score},
+            max_false=MAX_FALSE,
+            score_by_weights_of_other_sets=scores,
         )
 
 

@@ -1,8 +1,8 @@
 """Written answers: at most three sentences of a language model, each checked against the evidence that it cites.
 
 A small model rarely names the row that it reads, so each sentence is aligned with the row that carries it, and dropped
-if there is none. The model then judges what is left, beside the cited rows alone. It answers the question if its
-probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer, or nothing.
+if there is none. The model is then asked whether the cited rows alone state what the question asks for. The answer is
+given if its probability, by a logistic regression on :func:`answer_signals`, suffices; otherwise the rules answer.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import combinations
 from pathlib import Path
 
 from evidence_assets.lake.ids import content_id
@@ -22,6 +23,7 @@ from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE, parse_answer
 from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortTask
 from evidence_assets.reasoning.short_choices import LETTER_TOKENS
+from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.definitions import asked_term
@@ -29,7 +31,7 @@ from evidence_assets.text.negation import OPPOSITES, is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
 from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "3"
+VERSION = "4"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 WRITTEN = Template.load(__package__, "written", "lines question yes_no short")
@@ -39,27 +41,34 @@ MAX_SENTENCES = 3
 UNRATED = 2.0
 """Log odds of a judgement that a server gives no probability."""
 MAX_TOKENS = 96
-CHECK = Template.load(__package__, "check_written", "text question answer letters")
+CHECK = Template.load(__package__, "check_written", "text question letters")
 JUDGEMENTS = ("A", "B")
-"""Letters of a judgement: the rows give this answer, or not."""
-SIGNALS = ("first", "score", "carried", "agrees", "believed")
+"""Letters of a judgement: the rows state what is asked for, or not."""
+SIGNALS = ("first", "score", "carried", "agrees", "one_row", "stated")
 """Names of :func:`answer_signals`."""
 MIN_NEW_WORDS = 0.8
 """Minimum share of a sentence's content words, without those of the question, that its rows have."""
 MIN_WORDS = 0.6
-"""Minimum share of all its content words that its rows have."""
+"""Minimum share of a question's content words that a row has which gives a verdict or the reason of one."""
 _CITATION = re.compile(r"\s*[\[(](?:lines? )?(\d+(?:\s*(?:,|and)\s*\d+)*)[\])]", re.IGNORECASE)
 _MISSING = re.compile(r"n\s*/?\s*a\b\W*", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(
+    r"\b(?:lines?|texts?|documents?) (?:do|does)(?: not|n['’]t) (?:\w+ ){0,2}?(?:give|provide|state|say|mention)",
+    re.IGNORECASE,
+)
 _VERDICT = re.compile(r"\W*(yes|no)\b[,.:;–-]*\s*", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _ABOUT_LINES = re.compile(
     r"(?:the |these )?(?:lines?|texts?|documents?)(?: \d+)? (?:\w+ly )?"
-    r"(?:give|state|say|mention|show|indicate)s? (?:the reason )?that ",
+    r"(?:give|state|say|mention|show|indicate)s? (?:(?:the )?(?:reason|information) )?that ",
     re.IGNORECASE,
 )
 _PART = re.compile(r"[,;:](?!\d)")
 """What separates the parts of a clause, of which one may be denied and the other not."""
-_CURRENCIES = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
+_EQUAL_STEMS = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
+_EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS)}
+_LINKS = {"due", "because"}
+"""Words that give a reason; they need not stand in a row that states it."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
 
 
@@ -121,7 +130,8 @@ def written_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
 def parse_written(text: str) -> WrittenReply:
     """The sentences of a reply with their citations; none if it says that the rows do not answer."""
     text = re.sub(r"^\W*answer\W*:\s*", "", text.strip(" \n*`"), flags=re.IGNORECASE)
-    if _MISSING.match(text) or (INSUFFICIENT_EVIDENCE.search(text) and not _CITATION.search(text)):
+    is_missing = INSUFFICIENT_EVIDENCE.search(text) or _SAYS_NOTHING.search(text)
+    if _MISSING.match(text) or (is_missing and not _CITATION.search(text)):
         return WrittenReply("", ())
     verdict = _VERDICT.match(text)
     body = text[verdict.end() :] if verdict else text
@@ -164,7 +174,7 @@ def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]
     sentences = []
     for sentence in reply.sentences:
         cited = tuple(position for position in sentence.cited if position < len(rows))
-        places = [cited, *((position,) for position in range(len(rows)))]
+        places = [cited, *((position,) for position in range(len(rows))), *combinations(range(len(rows)), 2)]
         carries = partial(is_carried, sentence.text, question) if sentence.text else partial(has_words, question)
         place = next((p for p in places if p and carries([rows[n] for n in p])), ())
         if place:
@@ -184,24 +194,22 @@ def _settle_verdict(verdict: str, question: str, sentences: Sequence[WrittenSent
 
 
 def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bool:
-    """Whether rows say what a sentence says: all numbers and names, nearly all other new words, and the polarity.
+    """Whether rows say what a sentence adds to its question: all numbers and names, nearly all words, and the polarity.
+
+    Rows may have other words than the question, which an answer often repeats: "The first drill was on 18 September".
 
     >>> rows = [EvidenceItem("e", "sentence", "s", "", "The kiln was not built before 1911.")]
     >>> [is_carried(t, "When was the kiln built?", rows) for t in ("Not before 1911.", "1911.", "1912.")]
     [True, False, False]
     """
-    words = [word for word in split_tokens(sentence) if word.is_content]
+    words = [word for word in split_tokens(sentence) if word.is_content and word.lower not in _LINKS]
     row_stems = _row_stems(rows)
     question_stems = _stems(split_tokens(question))
-    exact = [
-        word
-        for n, word in enumerate(words)
-        if word.is_number or (word.is_capital and (n or _stem(word) not in question_stems))
-    ]
+    new_words = [word for word in words if _stem(word) not in question_stems]
+    exact = [word for word in new_words if word.is_number or word.is_capital]
     if not words or any(_stem(word) not in row_stems for word in exact):
         return False
-    new_words = [word for word in words if _stem(word) not in question_stems]
-    if _share_met(new_words, row_stems) < MIN_NEW_WORDS or _share_met(words, row_stems) < MIN_WORDS:
+    if _share_met(new_words or words, row_stems) < MIN_NEW_WORDS:
         return False
     is_denied = _is_denied(_nearest_clause(new_words or words, [row.text for row in rows]))
     says_denied = _is_denied(_nearest_clause(new_words or words, [sentence]))
@@ -215,8 +223,8 @@ def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
 
 
 def _stem(word: Word) -> str:
-    """The stem of a word, one for all names of a currency."""
-    return _CURRENCIES.get(word.stem, word.stem)
+    """The stem of a word, one for all names of a currency and for a number in words and digits."""
+    return _EQUAL_STEMS.get(word.lower) or _EQUAL_STEMS.get(word.stem, word.stem)
 
 
 def _stems(words: Iterable[Word]) -> set[str]:
@@ -249,21 +257,24 @@ def _is_denied(text: str) -> bool:
 
 
 def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceItem]) -> bool:
-    """Whether what is left of a reply has what the question asks for, and the names and numbers of the question."""
+    """Whether what is left of a reply has what the question asks for; rows must have the names of the question."""
     if not checked.sentences:
         return False
-    cited = [rows[position] for position in checked.cited]
-    cited_words = _row_stems(cited)
-    question_words = split_tokens(question)
-    names = [w for n, w in enumerate(question_words) if n and w.is_content and (w.is_capital or w.is_number)]
-    names += asked_term(question)
-    if any(_stem(word) not in cited_words for word in names):
+    if not _has_all(_names(question), _row_stems(rows)):
         return False
+    cited = [rows[position] for position in checked.cited]
+    question_words = split_tokens(question)
     if asks_yes_or_no(question):
         content = [word for word in question_words if word.is_content]
         is_denied = _is_denied(_nearest_clause(content, [row.text for row in cited])) or _has_opposite(content, cited)
         return bool(checked.verdict) and (checked.verdict == "no") == (is_denied != _is_denied(question))
     return _has_kind([word.lower for word in question_words], split_tokens(checked.text.replace("-", " ")))
+
+
+def _names(question: str) -> list[Word]:
+    """Names, numbers and the term to define, without the first word, which is always capital."""
+    words = [word for word in split_tokens(question)[1:] if word.is_content and (word.is_capital or word.is_number)]
+    return [word for word in [*words, *asked_term(question)] if not word.is_ordinal]
 
 
 def _has_opposite(content: Sequence[Word], rows: Sequence[EvidenceItem]) -> bool:
@@ -312,7 +323,7 @@ def load_decision() -> Decision:
 
 
 def answer_signals(
-    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, believed: float
+    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, stated: float
 ) -> dict[str, float]:
     """What tells whether a checked reply answers the question.
 
@@ -320,23 +331,30 @@ def answer_signals(
     ``carried``: The cited rows have all content words of its sentences. Otherwise it may assert what only the question
     says: "The lamb pie costs EUR 70" from a row about a camp.
     ``agrees``: The rules answer from a cited row.
-    ``believed``: Log odds that the model, asked again with the cited rows alone, gives to the answer.
+    ``one_row``: It cites one row.
+    ``stated``: Log odds that the cited rows state what is asked for, by the model. It is not shown the answer: a small
+    model takes any number for the one that is asked for.
     """
     cited = [rows[position] for position in checked.cited]
     stems = _row_stems(cited)
-    is_carried_whole = all(sentence.text and _has_all(sentence.text, stems) for sentence in checked.sentences)
+    is_carried_whole = all(sentence.text and _has_all(_content(sentence.text), stems) for sentence in checked.sentences)
     return {
         "first": float(0 in checked.cited),
         "score": round(max((row.score for row in cited), default=0.0), 6),
         "carried": float(is_carried_whole),
+        "one_row": float(len(cited) == 1),
         "agrees": float(not {row.evidence_id for row in cited}.isdisjoint(by_rules.evidence_ids)),
-        "believed": round(believed, 6),
+        "stated": round(stated, 6),
     }
 
 
-def _has_all(text: str, stems: set[str]) -> bool:
-    """Whether all content words of a text are among these."""
-    return _share_met([word for word in split_tokens(text) if word.is_content], stems) == 1
+def _content(text: str) -> list[Word]:
+    return [word for word in split_tokens(text) if word.is_content]
+
+
+def _has_all(words: Iterable[Word], stems: set[str]) -> bool:
+    """Whether all words are among these."""
+    return _stems(words) <= stems
 
 
 @dataclass(frozen=True)
@@ -370,10 +388,10 @@ def find_draft(reply: WrittenReply, task: ShortTask, by_rules: ShortAnswer) -> D
     return Draft(task, checked) if is_answer else None
 
 
-def settle_answer(draft: Draft, by_rules: ShortAnswer, believed: float, decision: Decision) -> ShortAnswer:
+def settle_answer(draft: Draft, by_rules: ShortAnswer, stated: float, decision: Decision) -> ShortAnswer:
     """The answer of the model if it is probable enough, else that of the rules."""
     task = draft.task
-    signals = answer_signals(draft.checked, list_rows(task), by_rules, believed)
+    signals = answer_signals(draft.checked, list_rows(task), by_rules, stated)
     probability = decision.probability(signals)
     if probability < decision.min_probability:
         return by_rules
@@ -386,20 +404,19 @@ def _parse_reply(text: str, task: ShortTask) -> WrittenReply:
 
 
 def check_request(draft: Draft, prompts: Prompts = PACKAGED) -> Request:
-    """Request a judgement of an answer from the rows that it cites."""
+    """Request a judgement whether the rows that a draft cites state what its question asks for."""
     request = prompts.customize(CHECK).request(
         LETTER_TOKENS,
         JUDGEMENTS,
         text="\n".join(" ".join(f"{row.title}: {row.text}".removeprefix(": ").split()) for row in draft.rows),
         question=json.dumps(draft.task.question.text, ensure_ascii=False),
-        answer=json.dumps(draft.text, ensure_ascii=False),
         letters="A) yes\nB) no",
     )
     return replace(request, rates_choices=True)
 
 
 def parse_judgement(text: str, draft: Draft) -> bool:
-    """Whether a reply says that the answer is right."""
+    """Whether a reply says that the rows state it."""
     return parse_answer(text, JUDGEMENTS, ("yes", "no")) == JUDGEMENTS[0]
 
 
@@ -408,16 +425,16 @@ WRITTEN_CHECK = PromptedTask("check_written", (CHECK,), check_request, parse_jud
 WRITTEN_TASKS = (WRITTEN_ANSWER, WRITTEN_CHECK)
 
 
-def log_odds(is_believed: bool, cost: ReplyCost | None) -> float:
+def log_odds(is_stated: bool, cost: ReplyCost | None) -> float:
     """Log odds of a judgement: of its letters or, from a server that rates none, ±:data:`UNRATED`."""
     if cost and cost.choice_log_probs:
         yes, no = cost.choice_log_probs
         return max(-MAX_LOGIT, min(MAX_LOGIT, yes - no))
-    return UNRATED if is_believed else -UNRATED
+    return UNRATED if is_stated else -UNRATED
 
 
 class WrittenAnswers:
-    """Asks a language model for a few sentences, checks them, and asks it again whether the cited rows say so.
+    """Asks a language model for a few sentences, checks them, and asks it whether the cited rows state what is asked.
 
     ``rules`` answer where the model does not. Each question is one call, and another one for a usable reply.
     """
@@ -450,14 +467,14 @@ class WrittenAnswers:
         return self._judge(drafts, results)
 
     def _judge(self, drafts: Mapping[int, Draft], results: list[ShortAnswer | Failure]) -> list[ShortAnswer | Failure]:
-        """The results with the drafts, by the number of their result, that the model believes; costs are added."""
+        """The results with the drafts, by the number of their result, that are probable; costs are added."""
         judgements = WRITTEN_CHECK.ask_with_cost(self._model, list(drafts.values()))
-        for (number, draft), (is_believed, cost) in zip(drafts.items(), judgements, strict=True):
+        for (number, draft), (is_stated, cost) in zip(drafts.items(), judgements, strict=True):
             by_rules = results[number]
             answer: ShortAnswer | Failure = by_rules
-            if isinstance(is_believed, Failure):
-                answer = is_believed
+            if isinstance(is_stated, Failure):
+                answer = is_stated
             elif isinstance(by_rules, ShortAnswer):
-                answer = settle_answer(draft, by_rules, log_odds(is_believed, cost), self._decision)
+                answer = settle_answer(draft, by_rules, log_odds(is_stated, cost), self._decision)
             results[number] = replace(answer, reply=ReplyCost.total([by_rules.reply, cost]))
         return results
