@@ -1,9 +1,9 @@
 """Fit when a language model's written answer is shown, and print what that reaches on sets left out.
 
-    python -m bench.answers.fit_written --lake FOLDER [--write | --held-out]
+    python -m bench.answers.fit_written --lake FOLDER [--write] [--json FILE]
 
-It fits on the development sets, prints what each reaches by the weights of the others, and writes the weights of all.
-``--held-out`` prints what the packaged weights reach on two sets on which nothing was chosen.
+It fits on the development sets, each of which is measured by the weights of the others, and measures two kept sets by
+the weights of all.
 
 Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and four sets of
 ``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps its
@@ -34,6 +34,7 @@ from bench.answers.short_answer_questions import (
     select_evidence,
 )
 from bench.measuring import make_parser
+from bench.result_files import print_table, write_results
 from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import token_f1
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
@@ -54,13 +55,16 @@ from evidence_assets.reasoning.written_answers import (
     answer_signals,
     find_draft,
     list_rows,
-    load_decision,
     log_odds,
     settle_answer,
 )
 
 T = TypeVar("T")
 
+HEADS = (
+    *("questions", "answers by", "with an answer", "right", "right as a statement", "wrong"),
+    *("for yes or no", "right", "wrong", "without an answer", "answered"),
+)
 MAX_FALSE = 0.05
 """Maximum share of questions without an answer that are answered."""
 SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
@@ -182,67 +186,70 @@ def choose_threshold(items: Sequence[Item], decisions: Mapping[str, Decision]) -
     return round(sorted(probabilities, reverse=True)[n_allowed] + 5e-4, 3)
 
 
-def print_counts(title: str, items: Sequence[Item], decisions: Mapping[str, Decision], *, with_cases: bool) -> str:
-    """Print and return how the answers are graded: of the rules or, with a decision by corpus, of model and rules."""
-    counts: dict[str, Counter[str]] = {}
+def grade_item(item: Item, decision: Decision | None) -> str:
+    """The verdict on what is served; of the rules alone without a decision."""
+    answer = item.answer(decision)
+    if answer is not item.by_rules:
+        return grade_written(item.question, answer.answer)
+    shown_text = answer.answer if answer.status in ("answered", STATED_STATUS) else None
+    return grade(item.question, shown_text, is_stated=answer.status == STATED_STATUS)
+
+
+def count_row(name: str, items: Sequence[Item], decisions: Mapping[str, Decision]) -> tuple[str, ...]:
+    """A row of the table: how many answers of each kind of question are right, wrong or false; decisions by corpus."""
+    counts = {"with an answer": Counter[str](), "for yes or no": Counter[str](), "without an answer": Counter[str]()}
     for item in items:
-        answer = item.answer(decisions.get(item.question.corpus))
-        if answer is item.by_rules:
-            shown_text = answer.answer if answer.status in ("answered", STATED_STATUS) else None
-            verdict = grade(item.question, shown_text, is_stated=answer.status == STATED_STATUS)
-        else:
-            verdict = grade_written(item.question, answer.answer)
-        counts.setdefault(kind_of(item.question), Counter())[verdict] += 1
-        if with_cases and verdict in (WRONG, FALSE):
-            print(f"  {verdict}: {item.question.text} {answer.answer!r} instead of {list(item.question.golds)}")
-    parts = [
-        f"{count.total()} {kind}: "
-        + ", ".join(f"{count[v]} {v}" for v in (RIGHT, STATEMENT, REFUSED, WRONG, FALSE) if count[v])
-        for kind, count in counts.items()
-    ]
-    print(f"{title}: {'; '.join(parts)}")
-    return "; ".join(parts)
+        verdict = grade_item(item, decisions.get(item.question.corpus))
+        counts[kind_of(item.question)][verdict] += 1
+        if decisions and verdict in (WRONG, FALSE):
+            answer = item.answer(decisions[item.question.corpus]).answer
+            print(f"{verdict}: {item.question.text} {answer!r} instead of {list(item.question.golds)}")
+    spans, verdicts, others = counts.values()
+    by = "model and rules" if decisions else "rules"
+    cells = (
+        *(spans.total(), spans[RIGHT], spans[STATEMENT], spans[WRONG]),
+        *(verdicts.total(), verdicts[RIGHT], verdicts[WRONG], others.total(), others[FALSE]),
+    )
+    return (name, by, *map(str, cells))
 
 
-def print_by_kind(title: str, items: Sequence[Item], decisions: Mapping[str, Decision]) -> dict[str, str]:
-    """The counts of both kinds of sets, of the rules alone and with the model."""
-    scores = {}
-    for kind, prefix in (("words of the page", "pages_"), ("other words", "other_words_")):
+def count_sets(items: Sequence[Item], decisions: Mapping[str, Decision], other_words: str) -> list[tuple[str, ...]]:
+    """Rows of the questions in words of the pages and in other words, by the rules alone and with the model."""
+    rows = []
+    for name, prefix in (("words of the page", "pages_"), (other_words, "other_words_")):
         of_kind = [item for item in items if item.question.corpus.startswith(prefix)]
         if of_kind:
-            scores[f"{kind}, rules alone"] = print_counts(
-                f"{title}, {kind}, rules alone", of_kind, {}, with_cases=False
-            )
-            scores[kind] = print_counts(f"{title}, {kind}", of_kind, decisions, with_cases=True)
-    return scores
+            rows += [count_row(name, of_kind, {}), count_row(name, of_kind, decisions)]
+    return rows
 
 
 def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--lake", type=Path, required=True, help="folder that keeps replies")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--held-out", action="store_true")
+    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    if options.held_out:
-        items = list(read_items(options.lake, *read_other_words(HELD_OUT_SETS)))
-        decisions = {item.question.corpus: load_decision() for item in items}
-        print_by_kind("held out", items, decisions)
-        return
     items = list(read_items(options.lake, *development_sets()))
     by_corpus = leave_out_sets(items)
     threshold = choose_threshold(items, by_corpus)
-    print(f"threshold {threshold}")
     by_corpus = {name: replace(decision, min_probability=threshold) for name, decision in by_corpus.items()}
-    scores = print_by_kind("by weights of other sets", items, by_corpus)
+    rows = count_sets(items, by_corpus, "other words")
+    decision = replace(fit_signals(items), min_probability=threshold)
+    print(decision)
+    held_out = list(read_items(options.lake, *read_other_words(HELD_OUT_SETS)))
+    rows += count_sets(held_out, {item.question.corpus: decision for item in held_out}, "other words, kept sets")
+    print_table(HEADS, rows, "development sets by weights of the others, kept sets by those of all development sets")
+    if options.json:
+        write_results(options.json, HEADS, rows, "python -m bench.answers.fit_written --lake FOLDER")
     if options.write:
         write_values(
             DECISION_FILE,
-            {"weights": dict(fit_signals(items).weights), "min_probability": threshold},
+            {"weights": dict(decision.weights), "min_probability": threshold},
             "python -m bench.answers.fit_written --lake FOLDER --write",
             data="a sample of bench/answers/pages and unanswerable.jsonl, and four sets of pages_other_words",
             model="Qwen2.5-Coder-1.5B-Instruct, 4 bit",
             max_false=MAX_FALSE,
-            score_by_weights_of_other_sets=scores,
+            score="docs/with-a-real-model.md",
         )
 
 

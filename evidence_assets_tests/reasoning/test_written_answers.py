@@ -114,6 +114,42 @@ def test_names_of_currencies_are_equal_and_a_denial_counts_for_its_part_of_a_sen
     assert answer(question, reply, rows=OTHER_ROWS).answer == text
 
 
+KILN_ROWS = (
+    EvidenceItem("g1", "sentence", "d", "0:40", "The Ashdown kiln stood empty until last year."),
+    EvidenceItem("g2", "sentence", "d", "50:120", "It was raised by eleven masons, as the old oven leaked badly."),
+    EvidenceItem("g3", "sentence", "d", "130:160", "Its first firing took place on 3 May 1911."),
+    EvidenceItem("g4", "sentence", "d", "170:200", "Tiles went to Bern, bowls went to Riga."),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "cited"),
+    [
+        ("When was the kiln used for the first time?", "The kiln was used for the first time on 3 May 1911.", ("g3",)),
+        ("How many people built it?", "11 masons built it.", ("g2",)),
+        ("When was the Ashdown kiln used first?", "3 May 1911", ("g3",)),
+        ("Why did they build it?", "They built it because the old oven leaked badly.", ("g2",)),
+        ("Why was it raised?", "It was raised due to the leaked old oven.", ("g2",)),
+        ("What went where?", "Masons raised it and tiles went to Bern.", ("g2", "g4")),
+        ("What went where?", "The lines give information that tiles went to Bern.", ("g4",)),
+        ("When was the Berg kiln used first?", "3 May 1911", ()),
+        ("When was the kiln used in 1920?", "3 May 1911", ()),
+        ("Who fired the kiln?", "The lines do not provide any information about the eleven masons.", ()),
+        ("Did masons fire the kiln?", "No. The lines don't say whether masons did.", ()),
+    ],
+)
+def test_an_answer_may_repeat_its_question_in_words_that_no_row_has(
+    question: str, reply: str, cited: tuple[str, ...]
+) -> None:
+    assert answer(question, reply, rows=KILN_ROWS).evidence_ids == cited
+
+
+def test_a_signal_says_whether_one_row_is_cited() -> None:
+    replies = ("Tiles went to Bern.", "Masons raised it and tiles went to Bern.")
+    checked = [check_reply(parse_written(reply), "What went where?", KILN_ROWS) for reply in replies]
+    assert [answer_signals(each, KILN_ROWS, NO_ANSWER, 0.0)["one_row"] for each in checked] == [1.0, 0.0]
+
+
 @pytest.mark.parametrize(
     ("question", "reply", "expected"),
     [
@@ -163,7 +199,7 @@ def test_a_judgement_without_probabilities_counts_as_fixed_odds() -> None:
 def test_an_answer_that_the_model_doubts_is_left_to_the_rules() -> None:
     draft = find_draft(parse_written("1911 [2]"), ShortTask(make_question("When was it built?"), (), ROWS), NO_ANSWER)
     assert draft is not None
-    doubting = Decision({"intercept": 0.0, "believed": 1.0}, 0.5)
+    doubting = Decision({"intercept": 0.0, "stated": 1.0}, 0.5)
     assert settle_answer(draft, NO_ANSWER, -1.0, doubting) == NO_ANSWER
     assert settle_answer(draft, NO_ANSWER, 1.0, doubting).confidence == pytest.approx(0.731059)
 
