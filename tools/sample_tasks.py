@@ -26,7 +26,7 @@ from evidence_assets.reasoning import short_choices as _choices  # noqa: F401  r
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChainStep, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.reasoning.written_answers import CheckedReply, Draft, WrittenSentence
+from evidence_assets.reasoning.written_answers import RowCheck
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -169,11 +169,10 @@ def written_tasks() -> Iterator[ShortTask]:
         yield ShortTask(to_question(row, with_options=False), (), mixed_sentences(number))
 
 
-def drafts() -> Iterator[Draft]:
-    """The right answer of a question, or a wrong one, in turn, that cites the first sentence."""
-    for number, (row, task) in enumerate(zip(text_rows()[:TASKS], written_tasks(), strict=True)):
-        place = (row["gold"][0] + number % 2) % len(row["options"])
-        yield Draft(task, CheckedReply("", (WrittenSentence(row["options"][place], (0,)),)))
+def row_checks() -> Iterator[RowCheck]:
+    """A question on text with sentences of its own or of other questions."""
+    for number, row in enumerate(text_rows()[:TASKS]):
+        yield RowCheck(row["text"], mixed_sentences(number - number % 2)[:SENTENCES])
 
 
 def name_tasks() -> Iterator[NamesTask]:
@@ -232,7 +231,7 @@ BUILDERS: dict[str, Callable[[], Iterable[Any]]] = {
     "published_verdict_several": table_choices,
     "short_answer": short_tasks,
     "written": written_tasks,
-    "check_written": drafts,
+    "check_written": row_checks,
     "recall_names": name_tasks,
     "recall_triples": triple_tasks,
     "grade": node_cards,

@@ -5,7 +5,7 @@
 It fits on the development sets, each of which is measured by the weights of the others, and measures two kept sets by
 the weights of all.
 
-Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and four sets of
+Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and six sets of
 ``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps its
 replies, so that another run asks nothing twice. An answer is right if it contains an acceptable answer (all items of a
 list) or, for yes or no, begins with the right one.
@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 from bench.answers.fitted_values import write_values
 from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT, WRONG, grade, kind_of
 from bench.answers.short_answer_questions import (
-    HELD_OUT_SETS,
+    KEPT_SETS,
     PAGE_SETS,
     AnswerableQuestion,
     Documents,
@@ -50,6 +50,7 @@ from evidence_assets.reasoning.written_answers import (
     SIGNALS,
     WRITTEN_ANSWER,
     WRITTEN_CHECK,
+    CheckedRules,
     Decision,
     Draft,
     answer_signals,
@@ -72,19 +73,23 @@ SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 
 
 class Item(NamedTuple):
-    """A question with the answer of the rules and, if the model's reply is usable, its draft.
+    """A question with the answers of the rules and, if the model's reply is usable, its draft.
 
+    ``by_rules``: Without what the model denies.
     ``stated``: Log odds, by the model, that the rows of the draft state what is asked for.
     """
 
     question: AnswerableQuestion
+    by_rules_alone: ShortAnswer
     by_rules: ShortAnswer
     draft: Draft | None
     stated: float
 
     def answer(self, decision: Decision | None) -> ShortAnswer:
         """What is served; of the rules alone without a decision."""
-        if self.draft is None or decision is None:
+        if decision is None:
+            return self.by_rules_alone
+        if self.draft is None:
             return self.by_rules
         return settle_answer(self.draft, self.by_rules, self.stated, decision)
 
@@ -119,7 +124,7 @@ def sample_questions() -> list[AnswerableQuestion]:
 
 def development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     """Documents by corpus, and the questions that weights are fitted on."""
-    corpora, questions = read_other_words([name for name in PAGE_SETS if name not in HELD_OUT_SETS])
+    corpora, questions = read_other_words(PAGE_SETS)
     return {**read_pages()[0], **corpora}, [*sample_questions(), *questions]
 
 
@@ -128,20 +133,22 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
     profile = profiles.load("local")
     rules = ExtractiveShortAnswers(get_encoder(profile.encoder))
     model = LanguageModel(load_generator(profile.generator), CompletionCache(folder / "replies"))
+    checked_rules = CheckedRules(model, rules)
     lake = build_lake(folder / "lake", corpora)
     for question, task in select_evidence(lake, questions):
-        by_rules = checked_result(rules.answer([task])[0])
+        by_rules_alone = checked_result(rules.answer([task])[0])
+        by_rules = checked_result(checked_rules.answer([task])[0])
         if not list_rows(task):
-            yield Item(question, by_rules, None, 0.0)
+            yield Item(question, by_rules_alone, by_rules, None, 0.0)
             continue
         reply = checked_result(WRITTEN_ANSWER.ask(model, [task])[0])
         draft = find_draft(reply, task, by_rules)
         stated = 0.0
         if draft:
-            [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft])
+            [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft.check])
             stated = log_odds(checked_result(judgement), cost)
         print(f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {stated:.2f}", flush=True)
-        yield Item(question, by_rules, draft, stated)
+        yield Item(question, by_rules_alone, by_rules, draft, stated)
 
 
 def checked_result(result: T | Failure) -> T:
@@ -189,7 +196,7 @@ def choose_threshold(items: Sequence[Item], decisions: Mapping[str, Decision]) -
 def grade_item(item: Item, decision: Decision | None) -> str:
     """The verdict on what is served; of the rules alone without a decision."""
     answer = item.answer(decision)
-    if answer is not item.by_rules:
+    if item.draft and answer is not item.by_rules and decision:
         return grade_written(item.question, answer.answer)
     shown_text = answer.answer if answer.status in ("answered", STATED_STATUS) else None
     return grade(item.question, shown_text, is_stated=answer.status == STATED_STATUS)
@@ -236,8 +243,8 @@ def main() -> None:
     rows = count_sets(items, by_corpus, "other words")
     decision = replace(fit_signals(items), min_probability=threshold)
     print(decision)
-    held_out = list(read_items(options.lake, *read_other_words(HELD_OUT_SETS)))
-    rows += count_sets(held_out, {item.question.corpus: decision for item in held_out}, "other words, kept sets")
+    kept = list(read_items(options.lake, *read_other_words(KEPT_SETS)))
+    rows += count_sets(kept, dict.fromkeys((item.question.corpus for item in kept), decision), "other words, kept sets")
     print_table(HEADS, rows, "development sets by weights of the others, kept sets by those of all development sets")
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_written --lake FOLDER")
@@ -246,7 +253,7 @@ def main() -> None:
             DECISION_FILE,
             {"weights": dict(decision.weights), "min_probability": threshold},
             "python -m bench.answers.fit_written --lake FOLDER --write",
-            data="a sample of bench/answers/pages and unanswerable.jsonl, and four sets of pages_other_words",
+            data="a sample of bench/answers/pages and unanswerable.jsonl, and six sets of pages_other_words",
             model="Qwen2.5-Coder-1.5B-Instruct, 4 bit",
             max_false=MAX_FALSE,
             score="docs/with-a-real-model.md",

@@ -2,7 +2,8 @@
 
 A small model rarely names the row that it reads, so each sentence is aligned with the row that carries it, and dropped
 if there is none. The model is then asked whether the cited rows alone state what the question asks for. The answer is
-given if its probability, by a logistic regression on :func:`answer_signals`, suffices; otherwise the rules answer.
+given if its probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer, unless
+the model denies that their rows state it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.confidence import MAX_LOGIT, Fit, Signals
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE, parse_answer
-from evidence_assets.reasoning.short_answers import ShortAnswer, ShortAnswerSolver, ShortTask
+from evidence_assets.reasoning.short_answers import NO_ANSWER, ShortAnswer, ShortAnswerSolver, ShortTask
 from evidence_assets.reasoning.short_choices import LETTER_TOKENS
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
@@ -358,6 +359,14 @@ def _has_all(words: Iterable[Word], stems: set[str]) -> bool:
 
 
 @dataclass(frozen=True)
+class RowCheck:
+    """A question and the rows that may state what it asks for."""
+
+    question: str
+    rows: tuple[EvidenceItem, ...]
+
+
+@dataclass(frozen=True)
 class Draft:
     """A checked reply that has what the question asks for, before it is known how probable it is."""
 
@@ -365,10 +374,10 @@ class Draft:
     checked: CheckedReply
 
     @property
-    def rows(self) -> list[EvidenceItem]:
-        """The rows that it cites."""
+    def check(self) -> RowCheck:
+        """The question with the rows that it cites."""
         rows = list_rows(self.task)
-        return [rows[position] for position in self.checked.cited]
+        return RowCheck(self.task.question.text, tuple(rows[position] for position in self.checked.cited))
 
     @property
     def text(self) -> str:
@@ -395,7 +404,7 @@ def settle_answer(draft: Draft, by_rules: ShortAnswer, stated: float, decision: 
     probability = decision.probability(signals)
     if probability < decision.min_probability:
         return by_rules
-    evidence_ids = tuple(row.evidence_id for row in draft.rows)
+    evidence_ids = tuple(row.evidence_id for row in draft.check.rows)
     return ShortAnswer(draft.text, "answered", (draft.text,), evidence_ids, probability)
 
 
@@ -403,19 +412,19 @@ def _parse_reply(text: str, task: ShortTask) -> WrittenReply:
     return parse_written(text)
 
 
-def check_request(draft: Draft, prompts: Prompts = PACKAGED) -> Request:
-    """Request a judgement whether the rows that a draft cites state what its question asks for."""
+def check_request(check: RowCheck, prompts: Prompts = PACKAGED) -> Request:
+    """Request a judgement whether rows state what a question asks for."""
     request = prompts.customize(CHECK).request(
         LETTER_TOKENS,
         JUDGEMENTS,
-        text="\n".join(" ".join(f"{row.title}: {row.text}".removeprefix(": ").split()) for row in draft.rows),
-        question=json.dumps(draft.task.question.text, ensure_ascii=False),
+        text="\n".join(" ".join(f"{row.title}: {row.text}".removeprefix(": ").split()) for row in check.rows),
+        question=json.dumps(check.question, ensure_ascii=False),
         letters="A) yes\nB) no",
     )
     return replace(request, rates_choices=True)
 
 
-def parse_judgement(text: str, draft: Draft) -> bool:
+def parse_judgement(text: str, check: RowCheck) -> bool:
     """Whether a reply says that the rows state it."""
     return parse_answer(text, JUDGEMENTS, ("yes", "no")) == JUDGEMENTS[0]
 
@@ -433,21 +442,55 @@ def log_odds(is_stated: bool, cost: ReplyCost | None) -> float:
     return UNRATED if is_stated else -UNRATED
 
 
+class CheckedRules:
+    """The answers of rules, without those whose rows, by a language model, do not state what is asked for."""
+
+    name = "checked"
+
+    def __init__(self, model: LanguageModel, rules: ShortAnswerSolver) -> None:
+        self._model = model
+        self._rules = rules
+        self.model_id = model.model_id
+        self.version = content_id(
+            "checked", VERSION, WRITTEN_CHECK.version_with(model.prompts), model.version, rules.version
+        )
+
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
+        """One answer per task, in order; each answer from texts is a call."""
+        results = self._rules.answer(tasks)
+        checks: dict[int, RowCheck] = {}
+        for number, (task, result) in enumerate(zip(tasks, results, strict=True)):
+            if isinstance(result, ShortAnswer) and result.answer:
+                rows = tuple(row for row in task.texts if row.evidence_id in result.evidence_ids)
+                if rows:
+                    checks[number] = RowCheck(task.question.text, rows)
+        judgements = WRITTEN_CHECK.ask_with_cost(self._model, list(checks.values()))
+        for number, (is_stated, cost) in zip(checks, judgements, strict=True):
+            by_rules = results[number]
+            if isinstance(is_stated, Failure):
+                by_rules = is_stated
+            elif log_odds(is_stated, cost) < 0:
+                by_rules = NO_ANSWER
+            results[number] = replace(by_rules, reply=cost)
+        return results
+
+
 class WrittenAnswers:
     """Asks a language model for a few sentences, checks them, and asks it whether the cited rows state what is asked.
 
-    ``rules`` answer where the model does not. Each question is one call, and another one for a usable reply.
+    ``rules`` answer where the model does not. Each question is one call, and another one for a usable reply and for an
+    answer of the rules.
     """
 
     name = "written"
 
     def __init__(self, model: LanguageModel, rules: ShortAnswerSolver) -> None:
         self._model = model
-        self._rules = rules
+        self._rules = CheckedRules(model, rules)
         self._decision = load_decision()
         self.model_id = model.model_id
         versions = [task.version_with(model.prompts) for task in WRITTEN_TASKS]
-        self.version = content_id("written", VERSION, *versions, model.version, rules.version, self._decision.version)
+        self.version = content_id("written", VERSION, *versions, self._rules.version, self._decision.version)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer per task, in order; a task without evidence is not sent."""
@@ -458,9 +501,10 @@ class WrittenAnswers:
         for number, (reply, cost) in zip(sent, replies, strict=True):
             by_rules = results[number]
             if isinstance(reply, Failure) or isinstance(by_rules, Failure):
-                results[number] = replace(reply if isinstance(reply, Failure) else by_rules, reply=cost)
+                result = reply if isinstance(reply, Failure) else by_rules
+                results[number] = replace(result, reply=ReplyCost.total([by_rules.reply, cost]))
                 continue
-            results[number] = replace(by_rules, reply=cost)
+            results[number] = replace(by_rules, reply=ReplyCost.total([by_rules.reply, cost]))
             draft = find_draft(reply, tasks[number], by_rules)
             if draft:
                 drafts[number] = draft
@@ -468,7 +512,7 @@ class WrittenAnswers:
 
     def _judge(self, drafts: Mapping[int, Draft], results: list[ShortAnswer | Failure]) -> list[ShortAnswer | Failure]:
         """The results with the drafts, by the number of their result, that are probable; costs are added."""
-        judgements = WRITTEN_CHECK.ask_with_cost(self._model, list(drafts.values()))
+        judgements = WRITTEN_CHECK.ask_with_cost(self._model, [draft.check for draft in drafts.values()])
         for (number, draft), (is_stated, cost) in zip(drafts.items(), judgements, strict=True):
             by_rules = results[number]
             answer: ShortAnswer | Failure = by_rules

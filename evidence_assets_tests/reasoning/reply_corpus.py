@@ -21,7 +21,7 @@ from evidence_assets.lake.errors import UnusableReply
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
-from evidence_assets.reasoning.written_answers import CheckedReply, Draft, WrittenSentence
+from evidence_assets.reasoning.written_answers import RowCheck
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -61,10 +61,7 @@ QUESTIONS: dict[str, Any] = {
     "depth": ChooseAnswer(
         make_question("Which lake is 346 m deep?", "Como", "Garda", task="table_qa"), (), dict.fromkeys("AB", _CELLS)
     ),
-    "drafted": Draft(
-        ShortTask(make_question("When did Canberra become the capital?"), (), _CAPITAL),
-        CheckedReply("", (WrittenSentence("1913", (0,)),)),
-    ),
+    "drafted": RowCheck("When did Canberra become the capital?", _CAPITAL),
     "table claim": ExplainOption(_CLAIM, "SUPPORTS", _CELLS),
     "aspirin": ExplainOption(
         make_question("Which drug eases pain and thins the blood?", "aspirin"),

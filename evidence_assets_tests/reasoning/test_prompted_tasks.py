@@ -24,7 +24,7 @@ from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel,
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED
-from evidence_assets.reasoning.written_answers import CheckedReply, Draft, WrittenSentence
+from evidence_assets.reasoning.written_answers import RowCheck
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -93,11 +93,7 @@ EXAMPLES = {
     "written": Example(
         ShortTask(make_question(QUESTION), (), EVIDENCE), ("Yes. Aspirin may treat pain [1].", "N/A", "Pain."), ()
     ),
-    "check_written": Example(
-        Draft(ShortTask(make_question(QUESTION), (), EVIDENCE), CheckedReply("", (WrittenSentence("Pain", (0,)),))),
-        ("A", "B)", "A) yes"),
-        ("C", "Perhaps."),
-    ),
+    "check_written": Example(RowCheck(QUESTION, EVIDENCE), ("A", "B)", "A) yes"), ("C", "Perhaps.")),
     "recall_names": Example(
         NamesTask(QUESTION, "entities"),
         ("- Bern\n2. Swiss franc", "None.", "currency", "Here are the entities:\nBern"),

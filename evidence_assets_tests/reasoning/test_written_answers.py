@@ -1,13 +1,17 @@
 """Written answers: sentences are checked against the rows that they cite."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import pytest
 
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import NO_ANSWER, PromptedShortAnswers, ShortAnswer, ShortFact, ShortTask
-from evidence_assets.reasoning.tasks import EvidenceItem, ReplyCost
+from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.written_answers import (
     UNRATED,
+    CheckedRules,
     Decision,
     WrittenAnswers,
     answer_signals,
@@ -202,6 +206,30 @@ def test_an_answer_that_the_model_doubts_is_left_to_the_rules() -> None:
     doubting = Decision({"intercept": 0.0, "stated": 1.0}, 0.5)
     assert settle_answer(draft, NO_ANSWER, -1.0, doubting) == NO_ANSWER
     assert settle_answer(draft, NO_ANSWER, 1.0, doubting).confidence == pytest.approx(0.731059)
+
+
+@dataclass(frozen=True)
+class OneAnswer:
+    """Rules with one answer, from the row with the kiln."""
+
+    result: ShortAnswer
+    name = "rules"
+    model_id = "rules"
+    version = "1"
+
+    def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
+        return [self.result for _ in tasks]
+
+
+@pytest.mark.parametrize(("judgement", "is_kept"), [("A", True), ("B", False)])
+def test_an_answer_of_the_rules_stays_unless_the_model_denies_its_row(judgement: str, is_kept: bool) -> None:
+    by_rules = ShortAnswer("1911", "answered", ("1911",), ("e2",), 0.9)
+    model = LanguageModel(ScriptedGenerator(lambda request: judgement if request.choices else "N/A"))
+    tasks = [ShortTask(make_question("When was the kiln sold?"), (), ROWS)]
+    assert CheckedRules(model, OneAnswer(by_rules)).answer(tasks) == [by_rules if is_kept else NO_ANSWER]
+    assert WrittenAnswers(model, OneAnswer(by_rules)).answer(tasks) == [by_rules if is_kept else NO_ANSWER]
+    assert CheckedRules(model, OneAnswer(NO_ANSWER)).answer(tasks) == [NO_ANSWER]
+    assert model.usage["model_tasks"] == 3, "no call for what the rules do not answer"
 
 
 def test_a_task_without_evidence_is_not_sent() -> None:
