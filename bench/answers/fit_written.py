@@ -66,7 +66,7 @@ HEADS = (
     *("questions", "answers by", "with an answer", "right", "right as a statement", "wrong"),
     *("for yes or no", "right", "wrong", "without an answer", "answered"),
 )
-MAX_FALSE = 0.05
+MAX_FALSE = 0.02
 """Maximum share of questions without an answer that are answered."""
 SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 """Questions of each kind by set of pages; as many derived ones as of the last kind are added."""
