@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGES = ROOT / "bench" / "answers" / "pages"
+PAGES = {ROOT / "bench" / "answers" / name for name in ("pages", "pages_other_words")}
 """Data: documents as people write them."""
 FOLDERS = ("evidence_assets", "evidence_assets_tests", "bench", "docs", "tools")
 NAMES = {
@@ -36,7 +36,7 @@ def _files(*suffixes: str) -> Iterator[Path]:
     yield from (path for path in ROOT.glob("*.md") if path.suffix in suffixes)
     for folder in FOLDERS:
         paths = (path for path in (ROOT / folder).rglob("*") if path.suffix in suffixes)
-        yield from sorted(path for path in paths if PAGES not in path.parents)
+        yield from sorted(path for path in paths if PAGES.isdisjoint(path.parents))
 
 
 def _assigned_names(tree: ast.Module) -> Iterator[tuple[int, str]]:

@@ -76,14 +76,14 @@ class Item(NamedTuple):
     """A question with the answers of the rules and, if the model's reply is usable, its draft.
 
     ``by_rules``: Without what the model denies.
-    ``stated``: Log odds, by the model, that the rows of the draft state what is asked for.
+    ``odds``: Log odds, by the model, that the rows of the draft state what is asked for.
     """
 
     question: AnswerableQuestion
     by_rules_alone: ShortAnswer
     by_rules: ShortAnswer
     draft: Draft | None
-    stated: float
+    odds: float
 
     def answer(self, decision: Decision | None) -> ShortAnswer:
         """What is served; of the rules alone without a decision."""
@@ -91,7 +91,7 @@ class Item(NamedTuple):
             return self.by_rules_alone
         if self.draft is None:
             return self.by_rules
-        return settle_answer(self.draft, self.by_rules, self.stated, decision)
+        return settle_answer(self.draft, self.by_rules, self.odds, decision)
 
 
 def grade_written(question: AnswerableQuestion, answer: str | None) -> str:
@@ -143,12 +143,12 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
             continue
         reply = checked_result(WRITTEN_ANSWER.ask(model, [task])[0])
         draft = find_draft(reply, task, by_rules)
-        stated = 0.0
+        odds = 0.0
         if draft:
             [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft.check])
-            stated = log_odds(checked_result(judgement), cost)
-        print(f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {stated:.2f}", flush=True)
-        yield Item(question, by_rules_alone, by_rules, draft, stated)
+            odds = log_odds(checked_result(judgement), cost)
+        print(f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {odds:.2f}", flush=True)
+        yield Item(question, by_rules_alone, by_rules, draft, odds)
 
 
 def checked_result(result: T | Failure) -> T:
@@ -160,7 +160,7 @@ def checked_result(result: T | Failure) -> T:
 
 def signals_of(item: Item, draft: Draft) -> dict[str, float]:
     """The signals of a usable reply."""
-    return answer_signals(draft.checked, list_rows(draft.task), item.by_rules, item.stated)
+    return answer_signals(draft.checked, list_rows(draft.task), item.by_rules, item.odds)
 
 
 def is_right(item: Item) -> bool:
@@ -243,8 +243,10 @@ def main() -> None:
     rows = count_sets(items, by_corpus, "other words")
     decision = replace(fit_signals(items), min_probability=threshold)
     print(decision)
-    kept = list(read_items(options.lake, *read_other_words(KEPT_SETS)))
-    rows += count_sets(kept, dict.fromkeys((item.question.corpus for item in kept), decision), "other words, kept sets")
+    kept_items = list(read_items(options.lake, *read_other_words(KEPT_SETS)))
+    rows += count_sets(
+        kept_items, dict.fromkeys((item.question.corpus for item in kept_items), decision), "other words, kept sets"
+    )
     print_table(HEADS, rows, "development sets by weights of the others, kept sets by those of all development sets")
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_written --lake FOLDER")

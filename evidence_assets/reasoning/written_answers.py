@@ -2,8 +2,8 @@
 
 A small model rarely names the row that it reads, so each sentence is aligned with the row that carries it, and dropped
 if there is none. The model is then asked whether the cited rows alone state what the question asks for. The answer is
-given if its probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer, unless
-the model denies that their rows state it.
+given if its probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer,
+unless the model denies that their rows state it.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _PART = re.compile(r"[,;:](?!\d)")
 _EQUAL_STEMS = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
 _EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS)}
 _LINKS = {"due", "because"}
-"""Words that give a reason; they need not stand in a row that states it."""
+"""Words that give a reason; a row that states it may lack them."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
 
 
@@ -324,7 +324,7 @@ def load_decision() -> Decision:
 
 
 def answer_signals(
-    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, stated: float
+    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, odds: float
 ) -> dict[str, float]:
     """What tells whether a checked reply answers the question.
 
@@ -345,7 +345,7 @@ def answer_signals(
         "carried": float(is_carried_whole),
         "one_row": float(len(cited) == 1),
         "agrees": float(not {row.evidence_id for row in cited}.isdisjoint(by_rules.evidence_ids)),
-        "stated": round(stated, 6),
+        "stated": round(odds, 6),
     }
 
 
@@ -397,10 +397,10 @@ def find_draft(reply: WrittenReply, task: ShortTask, by_rules: ShortAnswer) -> D
     return Draft(task, checked) if is_answer else None
 
 
-def settle_answer(draft: Draft, by_rules: ShortAnswer, stated: float, decision: Decision) -> ShortAnswer:
+def settle_answer(draft: Draft, by_rules: ShortAnswer, odds: float, decision: Decision) -> ShortAnswer:
     """The answer of the model if it is probable enough, else that of the rules."""
     task = draft.task
-    signals = answer_signals(draft.checked, list_rows(task), by_rules, stated)
+    signals = answer_signals(draft.checked, list_rows(task), by_rules, odds)
     probability = decision.probability(signals)
     if probability < decision.min_probability:
         return by_rules
