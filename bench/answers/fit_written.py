@@ -63,8 +63,8 @@ from evidence_assets.reasoning.written_answers import (
 T = TypeVar("T")
 
 HEADS = (
-    *("questions", "answers by", "with an answer", "right", "right as a statement", "wrong"),
-    *("for yes or no", "right", "wrong", "without an answer", "answered"),
+    *("questions", "answers by", "with an answer", "right of them", "right as a statement", "wrong of them"),
+    *("for yes or no", "right of these", "wrong of these", "without an answer", "answered of those"),
 )
 MAX_FALSE = 0.02
 """Maximum share of questions without an answer that are answered."""
