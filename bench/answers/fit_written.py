@@ -67,7 +67,7 @@ HEADS = (
     *("for yes or no", "right of these", "wrong of these", "without an answer", "answered of those"),
 )
 MAX_FALSE = 0.02
-"""Maximum share of questions without an answer that are answered."""
+"""Maximum share of questions without an answer that the model answers; the rules may answer others."""
 SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 """Questions of each kind by set of pages; as many derived ones as of the last kind are added."""
 
@@ -196,10 +196,9 @@ def choose_threshold(items: Sequence[Item], decisions: Mapping[str, Decision]) -
 def grade_item(item: Item, decision: Decision | None) -> str:
     """The verdict on what is served; of the rules alone without a decision."""
     answer = item.answer(decision)
-    if item.draft and answer is not item.by_rules and decision:
-        return grade_written(item.question, answer.answer)
-    shown_text = answer.answer if answer.status in ("answered", STATED_STATUS) else None
-    return grade(item.question, shown_text, is_stated=answer.status == STATED_STATUS)
+    if answer.status == STATED_STATUS:
+        return grade(item.question, answer.answer, is_stated=True)
+    return grade_written(item.question, answer.answer if answer.status == "answered" else None)
 
 
 def count_row(name: str, items: Sequence[Item], decisions: Mapping[str, Decision]) -> tuple[str, ...]:

@@ -67,7 +67,7 @@ _ABOUT_LINES = re.compile(
 _PART = re.compile(r"[,;:](?!\d)")
 """What separates the parts of a clause, of which one may be denied and the other not."""
 _EQUAL_STEMS = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
-_EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS)}
+_EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS) if word != "one"}  # "the old one"
 _LINKS = {"due", "because"}
 """Words that give a reason; a row that states it may lack them."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
@@ -171,11 +171,17 @@ def _clean_line(line: str) -> str:
 
 
 def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]) -> CheckedReply:
-    """The reply without the sentences that no row carries; a sentence with a wrong citation cites the row that does."""
+    """The reply without the sentences that no row carries, and no two of a document.
+
+    A sentence with a wrong citation cites those that do.
+    """
     sentences = []
     for sentence in reply.sentences:
         cited = tuple(position for position in sentence.cited if position < len(rows))
-        places = [cited, *((position,) for position in range(len(rows))), *combinations(range(len(rows)), 2)]
+        places = [cited, *((position,) for position in range(len(rows)))]
+        if sentence.text:
+            pairs = combinations(range(len(rows)), 2)
+            places += [pair for pair in pairs if _are_needed(sentence.text, question, rows[pair[0]], rows[pair[1]])]
         carries = partial(is_carried, sentence.text, question) if sentence.text else partial(has_words, question)
         place = next((p for p in places if p and carries([rows[n] for n in p])), ())
         if place:
@@ -207,15 +213,37 @@ def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bo
     row_stems = _row_stems(rows)
     question_stems = _stems(split_tokens(question))
     new_words = [word for word in words if _stem(word) not in question_stems]
-    exact = [word for word in new_words if word.is_number or word.is_capital]
+    exact = [word for word in words if _is_exact_number(word)]
+    exact += [word for word in new_words if word.is_capital]
     if not words or any(_stem(word) not in row_stems for word in exact):
         return False
     if _share_met(new_words or words, row_stems) < MIN_NEW_WORDS:
         return False
-    is_denied = _is_denied(_nearest_clause(new_words or words, [row.text for row in rows]))
-    says_denied = _is_denied(_nearest_clause(new_words or words, [sentence]))
+    return all(_has_polarity(sentence, question, new_words or words, row) for row in rows)
+
+
+def _are_needed(sentence: str, question: str, first: EvidenceItem, second: EvidenceItem) -> bool:
+    """Whether each of two rows of one document has a word of the sentence that neither the other nor the question has."""
+    added = _stems(_content(sentence)) - _stems(split_tokens(question))
+    stems, other_stems = _row_stems([first]) & added, _row_stems([second]) & added
+    return first.title == second.title and bool(stems - other_stems) and bool(other_stems - stems)
+
+
+def _has_polarity(sentence: str, question: str, words: Sequence[Word], row: EvidenceItem) -> bool:
+    """Whether a row denies what a sentence does with its words that the row has."""
+    stems = _row_stems([row])
+    words_of_row = [word for word in words if _stem(word) in stems]
+    if not words_of_row:
+        return True
+    is_denied = _is_denied(_nearest_clause(words_of_row, [row.text]))
+    says_denied = _is_denied(_nearest_clause(words_of_row, [sentence]))
     # "What does a repair cost that isn't covered?" may be answered by a clause that repeats its denial.
     return says_denied == is_denied or (is_denied and _is_denied(question))
+
+
+def _is_exact_number(word: Word) -> bool:
+    """Whether it is a number that an answer may not change; "first" and "one" often are none."""
+    return word.is_number and word.lower not in LISTS["ordinals"] | {"one"}
 
 
 def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
@@ -258,12 +286,13 @@ def _is_denied(text: str) -> bool:
 
 
 def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceItem]) -> bool:
-    """Whether what is left of a reply has what the question asks for; rows must have the names of the question."""
+    """Whether what is left of a reply has what the question asks for; its document must have the question's names."""
     if not checked.sentences:
         return False
-    if not _has_all(_names(question), _row_stems(rows)):
-        return False
     cited = [rows[position] for position in checked.cited]
+    titles = {row.title for row in cited}
+    if not _has_all(_names(question), _row_stems([row for row in rows if row.title in titles])):
+        return False
     question_words = split_tokens(question)
     if asks_yes_or_no(question):
         content = [word for word in question_words if word.is_content]
@@ -274,8 +303,8 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
 
 def _names(question: str) -> list[Word]:
     """Names, numbers and the term to define, without the first word, which is always capital."""
-    words = [word for word in split_tokens(question)[1:] if word.is_content and (word.is_capital or word.is_number)]
-    return [word for word in [*words, *asked_term(question)] if not word.is_ordinal]
+    words = [word for word in split_tokens(question)[1:] if word.is_content]
+    return [*(word for word in words if word.is_capital or _is_exact_number(word)), *asked_term(question)]
 
 
 def _has_opposite(content: Sequence[Word], rows: Sequence[EvidenceItem]) -> bool:
@@ -443,7 +472,10 @@ def log_odds(is_stated: bool, cost: ReplyCost | None) -> float:
 
 
 class CheckedRules:
-    """The answers of rules, without those whose rows, by a language model, do not state what is asked for."""
+    """The answers of rules, without those whose rows, by a language model, do not state what is asked for.
+
+    Yes and no stay: the rules give them for statements with all words of the question.
+    """
 
     name = "checked"
 
@@ -460,7 +492,7 @@ class CheckedRules:
         results = self._rules.answer(tasks)
         checks: dict[int, RowCheck] = {}
         for number, (task, result) in enumerate(zip(tasks, results, strict=True)):
-            if isinstance(result, ShortAnswer) and result.answer:
+            if isinstance(result, ShortAnswer) and result.answer not in (None, "yes", "no"):
                 rows = tuple(row for row in task.texts if row.evidence_id in result.evidence_ids)
                 if rows:
                     checks[number] = RowCheck(task.question.text, rows)
@@ -471,7 +503,7 @@ class CheckedRules:
                 by_rules = is_stated
             elif log_odds(is_stated, cost) < 0:
                 by_rules = NO_ANSWER
-            results[number] = replace(by_rules, reply=cost)
+            results[number] = replace(by_rules, reply=ReplyCost.total([by_rules.reply, cost]))
         return results
 
 

@@ -123,6 +123,8 @@ KILN_ROWS = (
     EvidenceItem("g2", "sentence", "d", "50:120", "It was raised by eleven masons, as the old oven leaked badly."),
     EvidenceItem("g3", "sentence", "d", "130:160", "Its first firing took place on 3 May 1911."),
     EvidenceItem("g4", "sentence", "d", "170:200", "Tiles went to Bern, bowls went to Riga."),
+    EvidenceItem("g5", "sentence", "e", "0:30", "Holt sells tiles in many towns.", why='{"title": "Holt"}'),
+    EvidenceItem("g6", "sentence", "d", "210:240", "Adults never dive."),
 )
 
 
@@ -138,14 +140,24 @@ KILN_ROWS = (
         ("What went where?", "The lines give information that tiles went to Bern.", ("g4",)),
         ("When was the Berg kiln used first?", "3 May 1911", ()),
         ("When was the kiln used in 1920?", "3 May 1911", ()),
-        ("Who fired the kiln?", "The lines do not provide any information about the eleven masons.", ()),
-        ("Did masons fire the kiln?", "No. The lines don't say whether masons did.", ()),
+        ("How many people fired the kiln?", "11 masons. The lines do not say who fired it.", ()),
+        ("When was the kiln used in 1911?", "The kiln was used on 3 May 1912.", ()),
+        ("What happened in 1911?", "The Ashdown kiln stood empty in 1911.", ()),
+        ("What happened on the 3rd?", "The Ashdown kiln stood empty on the 3rd.", ()),
+        ("How many ovens are there?", "1", ()),
+        ("Where did tiles go in Holt?", "Tiles went to Bern.", ()),
+        ("What may adults do?", "Masons raised it and adults dive.", ()),
+        ("Did the kiln stand where tiles went?", "Yes.", ()),
     ],
 )
 def test_an_answer_may_repeat_its_question_in_words_that_no_row_has(
     question: str, reply: str, cited: tuple[str, ...]
 ) -> None:
     assert answer(question, reply, rows=KILN_ROWS).evidence_ids == cited
+
+
+def test_two_rows_of_different_documents_carry_no_sentence() -> None:
+    assert answer("What went where?", "Masons raised it and Holt sells towns.", rows=KILN_ROWS) == NO_ANSWER
 
 
 def test_a_signal_says_whether_one_row_is_cited() -> None:
@@ -228,8 +240,17 @@ def test_an_answer_of_the_rules_stays_unless_the_model_denies_its_row(judgement:
     tasks = [ShortTask(make_question("When was the kiln sold?"), (), ROWS)]
     assert CheckedRules(model, OneAnswer(by_rules)).answer(tasks) == [by_rules if is_kept else NO_ANSWER]
     assert WrittenAnswers(model, OneAnswer(by_rules)).answer(tasks) == [by_rules if is_kept else NO_ANSWER]
-    assert CheckedRules(model, OneAnswer(NO_ANSWER)).answer(tasks) == [NO_ANSWER]
-    assert model.usage["model_tasks"] == 3, "no call for what the rules do not answer"
+    verdict = ShortAnswer("no", "answered", ("no",), ("e2",), 0.9)
+    for answer_without_call in (NO_ANSWER, verdict):
+        assert CheckedRules(model, OneAnswer(answer_without_call)).answer(tasks) == [answer_without_call]
+    assert model.usage["model_tasks"] == 3
+
+
+def test_a_draft_that_contradicts_the_rules_loses() -> None:
+    verdict = ShortAnswer("no", "answered", ("no",), ("e1",), 0.9)
+    model = LanguageModel(ScriptedGenerator(lambda request: "A" if request.choices else "Yes. Put hot ashes in it."))
+    tasks = [ShortTask(make_question("Can I put hot ashes in it?"), (), ROWS)]
+    assert WrittenAnswers(model, OneAnswer(verdict)).answer(tasks) == [verdict]
 
 
 def test_a_task_without_evidence_is_not_sent() -> None:
