@@ -223,9 +223,10 @@ def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bo
 
 
 def _are_needed(sentence: str, question: str, first: EvidenceItem, second: EvidenceItem) -> bool:
-    """Whether each of two rows of one document has a word of the sentence that neither the other nor the question has."""
+    """Whether each of two rows of a document has a word of the sentence that neither the other nor the question has."""
     added = _stems(_content(sentence)) - _stems(split_tokens(question))
-    stems, other_stems = _row_stems([first]) & added, _row_stems([second]) & added
+    stems = _row_stems([first]) & added
+    other_stems = _row_stems([second]) & added
     return first.title == second.title and bool(stems - other_stems) and bool(other_stems - stems)
 
 
