@@ -82,6 +82,7 @@ def test_a_carried_answer_is_cited(question: str, reply: str, text: str | None, 
         ("Can I put hot ashes in the bin?", "Yes [1]."),
         ("Can I put hot ashes in the bin?", "No [3] because Nora says so."),
         ("How often is the kiln used?", "1911 [2]."),
+        ("How many kilns are there?", "1 [2]."),
         ("When was the kiln built?", "N/A"),
     ],
 )
