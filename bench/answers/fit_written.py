@@ -76,14 +76,14 @@ class Item(NamedTuple):
     """A question with the answers of the rules and, if the model's reply is usable, its draft.
 
     ``by_rules``: Without what the model denies.
-    ``odds``: Log odds, by the model, that the rows of the draft state what is asked for.
+    ``stated_log_odds``: Log odds, by the model, that the rows of the draft state what is asked for.
     """
 
     question: AnswerableQuestion
     by_rules_alone: ShortAnswer
     by_rules: ShortAnswer
     draft: Draft | None
-    odds: float
+    stated_log_odds: float
 
     def answer(self, decision: Decision | None) -> ShortAnswer:
         """What is served; of the rules alone without a decision."""
@@ -91,7 +91,7 @@ class Item(NamedTuple):
             return self.by_rules_alone
         if self.draft is None:
             return self.by_rules
-        return settle_answer(self.draft, self.by_rules, self.odds, decision)
+        return settle_answer(self.draft, self.by_rules, self.stated_log_odds, decision)
 
 
 def grade_written(question: AnswerableQuestion, answer: str | None) -> str:
@@ -143,12 +143,14 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
             continue
         reply = checked_result(WRITTEN_ANSWER.ask(model, [task])[0])
         draft = find_draft(reply, task, by_rules)
-        odds = 0.0
+        stated_log_odds = 0.0
         if draft:
             [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft.check])
-            odds = log_odds(checked_result(judgement), cost)
-        print(f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {odds:.2f}", flush=True)
-        yield Item(question, by_rules_alone, by_rules, draft, odds)
+            stated_log_odds = log_odds(checked_result(judgement), cost)
+        print(
+            f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {stated_log_odds:.2f}", flush=True
+        )
+        yield Item(question, by_rules_alone, by_rules, draft, stated_log_odds)
 
 
 def checked_result(result: T | Failure) -> T:
@@ -160,7 +162,7 @@ def checked_result(result: T | Failure) -> T:
 
 def signals_of(item: Item, draft: Draft) -> dict[str, float]:
     """The signals of a usable reply."""
-    return answer_signals(draft.checked, list_rows(draft.task), item.by_rules, item.odds)
+    return answer_signals(draft.checked, list_rows(draft.task), item.by_rules, item.stated_log_odds)
 
 
 def is_right(item: Item) -> bool:

@@ -354,7 +354,7 @@ def load_decision() -> Decision:
 
 
 def answer_signals(
-    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, odds: float
+    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, stated_log_odds: float
 ) -> dict[str, float]:
     """What tells whether a checked reply answers the question.
 
@@ -375,7 +375,7 @@ def answer_signals(
         "carried": float(is_carried_whole),
         "one_row": float(len(cited) == 1),
         "agrees": float(not {row.evidence_id for row in cited}.isdisjoint(by_rules.evidence_ids)),
-        "stated": round(odds, 6),
+        "stated": round(stated_log_odds, 6),
     }
 
 
@@ -427,10 +427,10 @@ def find_draft(reply: WrittenReply, task: ShortTask, by_rules: ShortAnswer) -> D
     return Draft(task, checked) if is_answer else None
 
 
-def settle_answer(draft: Draft, by_rules: ShortAnswer, odds: float, decision: Decision) -> ShortAnswer:
+def settle_answer(draft: Draft, by_rules: ShortAnswer, stated_log_odds: float, decision: Decision) -> ShortAnswer:
     """The answer of the model if it is probable enough, else that of the rules."""
     task = draft.task
-    signals = answer_signals(draft.checked, list_rows(task), by_rules, odds)
+    signals = answer_signals(draft.checked, list_rows(task), by_rules, stated_log_odds)
     probability = decision.probability(signals)
     if probability < decision.min_probability:
         return by_rules
