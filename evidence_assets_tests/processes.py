@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,8 @@ def child_processes(folder: Path) -> Iterator[Start]:
         yield start_process
     finally:
         for process in processes:
-            os.killpg(process.pid, signal.SIGTERM)
+            with suppress(ProcessLookupError):  # its group is gone if the command has ended
+                os.killpg(process.pid, signal.SIGTERM)
         for process in processes:
             try:
                 process.wait(5)
