@@ -83,7 +83,7 @@ class Outcome:
 
 def citation_verdicts(task: Any, result: Any) -> tuple[str, ...]:
     """Verdicts of the citations of an explanation, on the evidence that its task shows."""
-    chain = result[1] if isinstance(result, tuple) else result
+    chain = result[-1] if isinstance(result, tuple) and result else result
     if not isinstance(chain, Chain):
         return ()
     match task:
@@ -98,11 +98,11 @@ def citation_verdicts(task: Any, result: Any) -> tuple[str, ...]:
 
 def is_insufficient(result: Any) -> bool:
     """Whether a usable reply gives nothing, or says that the evidence does not suffice."""
-    statuses = (result[0] if isinstance(result, tuple) else result,)
-    if any(getattr(each, "status", "") == "insufficient" for each in statuses):
+    if result in ([], (), "unknown"):
         return True
-    contents = (getattr(result, name, None) for name in ("items", "steps", "sentences"))
-    return result == [] or any(content == () for content in contents)
+    choice = result[0] if isinstance(result, tuple) else result
+    contents = (getattr(result, name, None) for name in ("items", "steps"))
+    return getattr(choice, "status", "") == "insufficient" or any(content == () for content in contents)
 
 
 def ask_task(name: str, generator: KeptReplies, inputs: Sequence[Any]) -> tuple[list[Outcome], Counter[str]]:

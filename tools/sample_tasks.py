@@ -27,6 +27,7 @@ from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChainStep, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.written_answers import RowCheck
+from evidence_assets.reasoning.yes_no_answers import ORDERS, RowQuestion
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -175,6 +176,14 @@ def row_checks() -> Iterator[RowCheck]:
         yield RowCheck(row["text"], mixed_sentences(number - number % 2)[:SENTENCES])
 
 
+def yes_no_tasks() -> Iterator[RowQuestion]:
+    """Whether the right option, or the first one, answers a question on text, to a sentence; orders in turn."""
+    for number, row in enumerate(text_rows()[:TASKS]):
+        option = row["options"][row["gold"][0] if number % 2 else 0]
+        text = f"Is {option} the answer to this: {row['text']}"
+        yield RowQuestion(text, mixed_sentences(number)[0], ORDERS[number // 2 % len(ORDERS)])
+
+
 def name_tasks() -> Iterator[NamesTask]:
     for number, row in enumerate(graph_rows()[:TASKS]):
         yield NamesTask(row["text"], "relations" if number % 2 else "entities")
@@ -232,6 +241,7 @@ BUILDERS: dict[str, Callable[[], Iterable[Any]]] = {
     "short_answer": short_tasks,
     "written": written_tasks,
     "check_written": row_checks,
+    "yes_no": yes_no_tasks,
     "recall_names": name_tasks,
     "recall_triples": triple_tasks,
     "grade": node_cards,

@@ -2,8 +2,8 @@
 
     python -m bench.answers.fit_written --lake FOLDER [--write] [--json FILE]
 
-It fits on the development sets, each of which is measured by the weights of the others, and measures two kept sets by
-the weights of all.
+It fits on the development sets, each of which is measured by the weights of the others, and measures four kept sets by
+the weights of all. Yes and no are chosen by the packaged weights of ``bench.answers.fit_yes_no``.
 
 Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and six sets of
 ``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps its
@@ -43,7 +43,7 @@ from evidence_assets.models.registry import get_encoder, load_generator
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.confidence import fit_weights
 from evidence_assets.reasoning.model_calls import LanguageModel
-from evidence_assets.reasoning.short_answers import ShortAnswer
+from evidence_assets.reasoning.short_answers import NO_ANSWER, ShortAnswer
 from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
 from evidence_assets.reasoning.written_answers import (
     DECISION_FILE,
@@ -59,6 +59,8 @@ from evidence_assets.reasoning.written_answers import (
     log_odds,
     settle_answer,
 )
+from evidence_assets.reasoning.yes_no_answers import YesNoAnswers, needs_verdict
+from evidence_assets.text.tokens import asks_yes_or_no
 
 T = TypeVar("T")
 
@@ -75,7 +77,7 @@ SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 class Item(NamedTuple):
     """A question with the answers of the rules and, if the model's reply is usable, its draft.
 
-    ``by_rules``: Without what the model denies.
+    ``by_rules``: Without what the model denies, and with the yes or no that it chooses where the rules have none.
     ``stated_log_odds``: Log odds, by the model, that the rows of the draft state what is asked for.
     """
 
@@ -134,15 +136,17 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
     rules = ExtractiveShortAnswers(get_encoder(profile.encoder))
     model = LanguageModel(load_generator(profile.generator), CompletionCache(folder / "replies"))
     checked_rules = CheckedRules(model, rules)
+    yes_no = YesNoAnswers(model)
     lake = build_lake(folder / "lake", corpora)
     for question, task in select_evidence(lake, questions):
         by_rules_alone = checked_result(rules.answer([task])[0])
         by_rules = checked_result(checked_rules.answer([task])[0])
-        if not list_rows(task):
-            yield Item(question, by_rules_alone, by_rules, None, 0.0)
+        if not list_rows(task) or asks_yes_or_no(question.text):
+            chosen = checked_result(yes_no.answer([task])[0]) if needs_verdict(task, by_rules) else NO_ANSWER
+            yield Item(question, by_rules_alone, by_rules if chosen == NO_ANSWER else chosen, None, 0.0)
             continue
         reply = checked_result(WRITTEN_ANSWER.ask(model, [task])[0])
-        draft = find_draft(reply, task, by_rules)
+        draft = find_draft(reply, task)
         stated_log_odds = 0.0
         if draft:
             [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft.check])
@@ -187,7 +191,8 @@ def leave_out_sets(items: Sequence[Item]) -> dict[str, Decision]:
 
 def choose_threshold(items: Sequence[Item], decisions: Mapping[str, Decision]) -> float:
     """The smallest probability, by weights of other sets, at which few questions without an answer are answered."""
-    unanswerable = [item for item in items if not (item.question.golds or item.question.verdict)]
+    open_items = [item for item in items if not asks_yes_or_no(item.question.text)]
+    unanswerable = [item for item in open_items if not item.question.golds]
     probabilities = [
         decisions[item.question.corpus].probability(signals_of(item, item.draft)) for item in unanswerable if item.draft
     ]

@@ -4,9 +4,9 @@ From EVIDENCE_DEV_DATA SQuAD's three articles with their unanswerable questions,
 passages, and questions of one article that are put to the next article, which does not answer them. From
 ``bench/answers/pages`` six sets of pages as people have them (handbooks, minutes, price lists), each with 160 questions
 that they answer, 50 that only look like it, and 30 for yes or no. They were written for this project without looking at
-the rules; these were improved on the errors of all sets but the last, whose errors were only counted. The eight sets
+the rules; these were improved on the errors of all sets but the last, whose errors were only counted. The ten sets
 of ``bench/answers/pages_other_words`` have 20 questions each that three pages answer in other words, and 10 that they
-do not answer; nothing was chosen on the last two.
+do not answer; eight sets have 16 more questions for yes or no. Nothing was chosen on the last four.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ Documents = list[dict[str, str]] | Path
 PAGES = Path(__file__).with_name("pages")
 OTHER_WORDS = Path(__file__).with_name("pages_other_words")
 PAGE_SETS = ("first", "second", "third", "fourth", "fifth", "sixth")
-KEPT_SETS = ("seventh", "eighth")
+KEPT_SETS = ("seventh", "eighth", "ninth", "tenth")
 """Sets of ``OTHER_WORDS`` that are only measured."""
 
 
@@ -91,10 +91,15 @@ def read_pages() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     return {f"pages_{name}": PAGES / name for name in PAGE_SETS}, questions
 
 
-def read_other_words(sets: Sequence[str]) -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
-    """Sets of pages with questions in other words."""
+def read_other_words(
+    sets: Sequence[str], *, with_yes_no: bool = False
+) -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
+    """Sets of pages with questions in other words; ``with_yes_no``: also more for yes or no, which some sets have."""
     corpora: dict[str, Documents] = {f"other_words_{name}": OTHER_WORDS / name for name in sets}
     files = [(OTHER_WORDS / f"{name}.jsonl", f"other_words_{name}") for name in sets]
+    if with_yes_no:
+        more = [(OTHER_WORDS / f"{name}_yes_no.jsonl", f"other_words_{name}") for name in sets]
+        files += [(file, corpus) for file, corpus in more if file.exists()]
     return corpora, [question for file, corpus in files for question in _read_set(file, corpus, "other words")]
 
 

@@ -34,6 +34,8 @@ from evidence_assets.reasoning.tasks import Solver
 from evidence_assets.reasoning.templates import PACKAGED, Prompts
 from evidence_assets.reasoning.written_answers import VERSION as WRITTEN_VERSION
 from evidence_assets.reasoning.written_answers import WRITTEN_TASKS, WrittenAnswers, load_decision
+from evidence_assets.reasoning.yes_no_answers import VERSION as YES_NO_VERSION
+from evidence_assets.reasoning.yes_no_answers import load_yes_no_decision
 from evidence_assets.retrieval.corpus import open_corpus
 
 EXTRACTIVE_VERSION = options.VERSION
@@ -104,7 +106,9 @@ def solver_version(
     if family == "graph":
         rules = f"{SHORT_VERSION}:{statements}:{scoring}"
         version = prompts_version(settings, *SHORT_ANSWER_TASKS, prompts=prompts)
-        return f"{rules}:{version}:{WRITTEN_VERSION}:{load_decision().version[:8]}" if version else rules
+        written = f"{WRITTEN_VERSION}:{load_decision().version[:8]}"
+        yes_no = f"{YES_NO_VERSION}:{load_yes_no_decision().version[:8]}"
+        return f"{rules}:{version}:{written}:{yes_no}" if version else rules
     if family in ("mcqa", "table") and (version := prompts_version(settings, *style.tasks, prompts=prompts)):
         return f"{PROMPTED_VERSION}:{version}"
     if family == "table":

@@ -63,6 +63,11 @@ class EvidenceItem:
         return str(self.details.get("title", ""))
 
     @property
+    def titled_text(self) -> str:
+        """Its title and text in one line."""
+        return " ".join(f"{self.title}: {self.text}".removeprefix(": ").split())
+
+    @property
     def referent(self) -> str:
         """What a pronoun at the start of the text stands for, if known."""
         return str(self.details.get("referent", ""))

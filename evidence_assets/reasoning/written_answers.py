@@ -3,7 +3,7 @@
 A small model rarely names the row that it reads, so each sentence is aligned with the row that carries it, and dropped
 if there is none. The model is then asked whether the cited rows alone state what the question asks for. The answer is
 given if its probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer,
-unless the model denies that their rows state it.
+unless the model denies that their rows state it. Questions for yes or no go to :mod:`.yes_no_answers`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
@@ -27,15 +27,16 @@ from evidence_assets.reasoning.short_choices import LETTER_TOKENS
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS
 from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
+from evidence_assets.reasoning.yes_no_answers import YES_NO, YesNoAnswers, needs_verdict
 from evidence_assets.text.definitions import asked_term
-from evidence_assets.text.negation import OPPOSITES, is_denial
+from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
 from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "4"
+VERSION = "5"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
-WRITTEN = Template.load(__package__, "written", "lines question yes_no short")
+WRITTEN = Template.load(__package__, "written", "lines question")
 MAX_ROWS = 8
 """Maximum rows of evidence in a prompt."""
 MAX_SENTENCES = 3
@@ -49,15 +50,14 @@ SIGNALS = ("first", "score", "carried", "agrees", "one_row", "stated")
 """Names of :func:`answer_signals`."""
 MIN_NEW_WORDS = 0.8
 """Minimum share of a sentence's content words, without those of the question, that its rows have."""
-MIN_WORDS = 0.6
-"""Minimum share of a question's content words that a row has which gives a verdict or the reason of one."""
 _CITATION = re.compile(r"\s*[\[(](?:lines? )?(\d+(?:\s*(?:,|and)\s*\d+)*)[\])]", re.IGNORECASE)
 _MISSING = re.compile(r"n\s*/?\s*a\b\W*", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
     r"\b(?:lines?|texts?|documents?) (?:do|does)(?: not|n['’]t) (?:\w+ ){0,2}?(?:give|provide|state|say|mention)",
     re.IGNORECASE,
 )
-_VERDICT = re.compile(r"\W*(yes|no)\b[,.:;–-]*\s*", re.IGNORECASE)
+_VERDICT = re.compile(r"\W*(?:yes|no)\b(?:[,.:;–]\s*|$)", re.IGNORECASE)
+"""At the start of a reply; "No pets are allowed" begins with no verdict."""
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d+[.)])\s+")
 _ABOUT_LINES = re.compile(
     r"(?:the |these )?(?:lines?|texts?|documents?)(?: \d+)? (?:\w+ly )?"
@@ -75,25 +75,16 @@ _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "eve
 
 @dataclass(frozen=True)
 class WrittenSentence:
-    """A sentence of a reply and the positions of the rows that it cites, from 0; no text after a verdict alone."""
+    """A sentence of a reply and the positions of the rows that it cites, from 0."""
 
     text: str
     cited: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class WrittenReply:
-    """A parsed reply; ``verdict`` is yes, no or empty."""
-
-    verdict: str
-    sentences: tuple[WrittenSentence, ...]
-
-
-@dataclass(frozen=True)
 class CheckedReply:
-    """The verdict of a reply, and its sentences that their rows carry."""
+    """The sentences of a reply that their rows carry."""
 
-    verdict: str
     sentences: tuple[WrittenSentence, ...]
 
     @property
@@ -103,10 +94,9 @@ class CheckedReply:
     @property
     def text(self) -> str:
         """The answer; short forms of a list are joined by semicolons."""
-        texts = [sentence.text for sentence in self.sentences if sentence.text]
+        texts = [sentence.text for sentence in self.sentences]
         is_list = len(texts) > 1 and not any(text.endswith(".") for text in texts)
-        verdict = [f"{self.verdict.capitalize()}."] if self.verdict else []
-        return " ".join([*verdict, *(["; ".join(texts)] if is_list else texts)])
+        return ("; " if is_list else " ").join(texts)
 
 
 def list_rows(task: ShortTask) -> Sequence[EvidenceItem]:
@@ -118,29 +108,19 @@ def written_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
     """Request an answer from numbered rows."""
     lines = (f"[{number}] {' '.join(item.text.split())}" for number, item in enumerate(list_rows(task), 1))
     question = json.dumps(task.question.text, ensure_ascii=False)
-    is_yes_no = asks_yes_or_no(task.question.text)
-    return prompts.customize(WRITTEN).request(
-        MAX_TOKENS,
-        lines="\n".join(lines),
-        question=question,
-        yes_no="Yes or No" if is_yes_no else "",
-        short="" if is_yes_no else "in one short sentence, with words of the lines",
-    )
+    return prompts.customize(WRITTEN).request(MAX_TOKENS, lines="\n".join(lines), question=question)
 
 
-def parse_written(text: str) -> WrittenReply:
+def parse_written(text: str) -> tuple[WrittenSentence, ...]:
     """The sentences of a reply with their citations; none if it says that the rows do not answer."""
     text = re.sub(r"^\W*answer\W*:\s*", "", text.strip(" \n*`"), flags=re.IGNORECASE)
     is_missing = INSUFFICIENT_EVIDENCE.search(text) or _SAYS_NOTHING.search(text)
     if _MISSING.match(text) or (is_missing and not _CITATION.search(text)):
-        return WrittenReply("", ())
+        return ()
     verdict = _VERDICT.match(text)
     body = text[verdict.end() :] if verdict else text
     body = _CITATION.sub("", body, count=1) if _CITATION.match(body) and _CITATION.sub("", body).strip() else body
-    sentences = tuple(_split_reply(body))[:MAX_SENTENCES]
-    if verdict and not sentences:
-        sentences = (WrittenSentence("", _find_cited(body)),)
-    return WrittenReply(verdict[1].lower() if verdict else "", sentences)
+    return tuple(_split_reply(body))[:MAX_SENTENCES]
 
 
 def _find_cited(text: str) -> tuple[int, ...]:
@@ -170,34 +150,21 @@ def _clean_line(line: str) -> str:
     return rest[:1].upper() + rest[1:]
 
 
-def check_reply(reply: WrittenReply, question: str, rows: Sequence[EvidenceItem]) -> CheckedReply:
+def check_reply(sentences: Sequence[WrittenSentence], question: str, rows: Sequence[EvidenceItem]) -> CheckedReply:
     """The reply without the sentences that no row carries, and no two of a document.
 
     A sentence with a wrong citation cites those that do.
     """
-    sentences = []
-    for sentence in reply.sentences:
-        cited = tuple(position for position in sentence.cited if position < len(rows))
-        places = [cited, *((position,) for position in range(len(rows)))]
-        if sentence.text:
-            pairs = combinations(range(len(rows)), 2)
-            places += [pair for pair in pairs if _are_needed(sentence.text, question, rows[pair[0]], rows[pair[1]])]
-        carries = partial(is_carried, sentence.text, question) if sentence.text else partial(has_words, question)
-        place = next((p for p in places if p and carries([rows[n] for n in p])), ())
-        if place:
-            sentences.append(WrittenSentence(sentence.text, place))
-    verdict = _settle_verdict(reply.verdict, question, sentences) if reply.verdict else ""
-    return CheckedReply(verdict, tuple(sentences))
-
-
-def _settle_verdict(verdict: str, question: str, sentences: Sequence[WrittenSentence]) -> str:
-    """The verdict of the first reason with the words of the question: a small model says yes first, then why not."""
-    content = [word for word in split_tokens(question) if word.is_content]
+    checked = []
     for sentence in sentences:
-        if sentence.text and _share_met(content, _stems(split_tokens(sentence.text))) >= MIN_WORDS:
-            is_denied = _is_denied(_nearest_clause(content, [sentence.text]))
-            return "no" if is_denied != _is_denied(question) else "yes"
-    return verdict
+        cited = tuple(position for position in sentence.cited if position < len(rows))
+        pairs = combinations(range(len(rows)), 2)
+        needed = [pair for pair in pairs if _are_needed(sentence.text, question, rows[pair[0]], rows[pair[1]])]
+        places = [cited, *((position,) for position in range(len(rows))), *needed]
+        place = next((p for p in places if p and is_carried(sentence.text, question, [rows[n] for n in p])), ())
+        if place:
+            checked.append(WrittenSentence(sentence.text, place))
+    return CheckedReply(tuple(checked))
 
 
 def is_carried(sentence: str, question: str, rows: Sequence[EvidenceItem]) -> bool:
@@ -236,8 +203,8 @@ def _has_polarity(sentence: str, question: str, words: Sequence[Word], row: Evid
     words_of_row = [word for word in words if _stem(word) in stems]
     if not words_of_row:
         return True
-    is_denied = _is_denied(_nearest_clause(words_of_row, [row.text]))
-    says_denied = _is_denied(_nearest_clause(words_of_row, [sentence]))
+    is_denied = _is_denied(_nearest_clause(words_of_row, row.text))
+    says_denied = _is_denied(_nearest_clause(words_of_row, sentence))
     # "What does a repair cost that isn't covered?" may be answered by a clause that repeats its denial.
     return says_denied == is_denied or (is_denied and _is_denied(question))
 
@@ -245,11 +212,6 @@ def _has_polarity(sentence: str, question: str, words: Sequence[Word], row: Evid
 def _is_exact_number(word: Word) -> bool:
     """Whether it is a number that an answer may not change; "first" and "one" often are none."""
     return word.is_number and word.lower not in LISTS["ordinals"] | {"one"}
-
-
-def has_words(question: str, rows: Sequence[EvidenceItem]) -> bool:
-    """Whether rows have most content words of a question, whose verdict has no reason."""
-    return _share_met([w for w in split_tokens(question) if w.is_content], _row_stems(rows)) >= MIN_WORDS
 
 
 def _stem(word: Word) -> str:
@@ -273,10 +235,10 @@ def _row_words(row: EvidenceItem) -> list[Word]:
     return split_tokens(f"{row.title} {row.referent} {row.text}")
 
 
-def _nearest_clause(words: Sequence[Word], texts: Sequence[str]) -> str:
-    """The shortest clause of the texts, or part of one, with most of these words."""
+def _nearest_clause(words: Sequence[Word], text: str) -> str:
+    """The shortest clause of a text, or part of one, with most of these words."""
     stems = _stems(words)
-    clauses = [clause for text in texts for clause in (*split_clauses(text), text)]
+    clauses = [*split_clauses(text), text]
     clauses += [part for clause in clauses for part in _PART.split(clause)]
     return max(clauses, key=lambda clause: (len(stems & _stems(split_tokens(clause))), -len(clause)))
 
@@ -294,24 +256,13 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
     titles = {row.title for row in cited}
     if not _has_all(_names(question), _row_stems([row for row in rows if row.title in titles])):
         return False
-    question_words = split_tokens(question)
-    if asks_yes_or_no(question):
-        content = [word for word in question_words if word.is_content]
-        is_denied = _is_denied(_nearest_clause(content, [row.text for row in cited])) or _has_opposite(content, cited)
-        return bool(checked.verdict) and (checked.verdict == "no") == (is_denied != _is_denied(question))
-    return _has_kind([word.lower for word in question_words], split_tokens(checked.text.replace("-", " ")))
+    return _has_kind([word.lower for word in split_tokens(question)], split_tokens(checked.text.replace("-", " ")))
 
 
 def _names(question: str) -> list[Word]:
     """Names, numbers and the term to define, without the first word, which is always capital."""
     words = [word for word in split_tokens(question)[1:] if word.is_content]
     return [*(word for word in words if word.is_capital or _is_exact_number(word)), *asked_term(question)]
-
-
-def _has_opposite(content: Sequence[Word], rows: Sequence[EvidenceItem]) -> bool:
-    """Whether rows have the opposite of a word of the question: "unpaid" of "paid", "closed" of "open"."""
-    lowers = {word.lower for row in rows for word in split_tokens(row.text)}
-    return any({f"un{word.lower}", OPPOSITES.get(word.lower)} & lowers for word in content)
 
 
 def _has_kind(question_words: Sequence[str], answer: Sequence[Word]) -> bool:
@@ -368,7 +319,7 @@ def answer_signals(
     """
     cited = [rows[position] for position in checked.cited]
     stems = _row_stems(cited)
-    is_carried_whole = all(sentence.text and _has_all(_content(sentence.text), stems) for sentence in checked.sentences)
+    is_carried_whole = all(_has_all(_content(sentence.text), stems) for sentence in checked.sentences)
     return {
         "first": float(0 in checked.cited),
         "score": round(max((row.score for row in cited), default=0.0), 6),
@@ -411,20 +362,14 @@ class Draft:
 
     @property
     def text(self) -> str:
-        is_yes_no = asks_yes_or_no(self.task.question.text)
-        return (self.checked if is_yes_no else replace(self.checked, verdict="")).text
+        return self.checked.text
 
 
-def find_draft(reply: WrittenReply, task: ShortTask, by_rules: ShortAnswer) -> Draft | None:
-    """The checked reply, unless it lacks what the question asks for.
-
-    The rules win if they say the opposite of a verdict: theirs has a statement with all words of the question.
-    """
+def find_draft(reply: Sequence[WrittenSentence], task: ShortTask) -> Draft | None:
+    """The checked reply, unless it lacks what the question asks for."""
     rows = list_rows(task)
     checked = check_reply(reply, task.question.text, rows)
-    is_opposite = by_rules.answer in ("yes", "no") and checked.verdict not in ("", by_rules.answer)
-    is_answer = not is_opposite and is_answer_to(checked, task.question.text, rows)
-    return Draft(task, checked) if is_answer else None
+    return Draft(task, checked) if is_answer_to(checked, task.question.text, rows) else None
 
 
 def settle_answer(draft: Draft, by_rules: ShortAnswer, stated_log_odds: float, decision: Decision) -> ShortAnswer:
@@ -438,7 +383,7 @@ def settle_answer(draft: Draft, by_rules: ShortAnswer, stated_log_odds: float, d
     return ShortAnswer(draft.text, "answered", (draft.text,), evidence_ids, probability)
 
 
-def _parse_reply(text: str, task: ShortTask) -> WrittenReply:
+def _parse_reply(text: str, task: ShortTask) -> tuple[WrittenSentence, ...]:
     return parse_written(text)
 
 
@@ -447,7 +392,7 @@ def check_request(check: RowCheck, prompts: Prompts = PACKAGED) -> Request:
     request = prompts.customize(CHECK).request(
         LETTER_TOKENS,
         JUDGEMENTS,
-        text="\n".join(" ".join(f"{row.title}: {row.text}".removeprefix(": ").split()) for row in check.rows),
+        text="\n".join(row.titled_text for row in check.rows),
         question=json.dumps(check.question, ensure_ascii=False),
         letters="A) yes\nB) no",
     )
@@ -461,7 +406,7 @@ def parse_judgement(text: str, check: RowCheck) -> bool:
 
 WRITTEN_ANSWER = PromptedTask("written", (WRITTEN,), written_request, _parse_reply, accepts_truncated=True)
 WRITTEN_CHECK = PromptedTask("check_written", (CHECK,), check_request, parse_judgement, accepts_truncated=True)
-WRITTEN_TASKS = (WRITTEN_ANSWER, WRITTEN_CHECK)
+WRITTEN_TASKS = (WRITTEN_ANSWER, WRITTEN_CHECK, YES_NO)
 
 
 def log_odds(is_stated: bool, cost: ReplyCost | None) -> float:
@@ -512,7 +457,7 @@ class WrittenAnswers:
     """Asks a language model for a few sentences, checks them, and asks it whether the cited rows state what is asked.
 
     ``rules`` answer where the model does not. Each question is one call, and another one for a usable reply and for an
-    answer of the rules.
+    answer of the rules. Where the rules have no yes or no, the model chooses it, row by row.
     """
 
     name = "written"
@@ -520,31 +465,47 @@ class WrittenAnswers:
     def __init__(self, model: LanguageModel, rules: ShortAnswerSolver) -> None:
         self._model = model
         self._rules = CheckedRules(model, rules)
+        self._yes_no = YesNoAnswers(model)
         self._decision = load_decision()
         self.model_id = model.model_id
-        versions = [task.version_with(model.prompts) for task in WRITTEN_TASKS]
-        self.version = content_id("written", VERSION, *versions, self._rules.version, self._decision.version)
+        solvers = (self._rules.version, self._yes_no.version, self._decision.version)
+        versions = [task.version_with(model.prompts) for task in (WRITTEN_ANSWER, WRITTEN_CHECK)]
+        self.version = content_id("written", VERSION, *versions, *solvers)
 
     def answer(self, tasks: Sequence[ShortTask]) -> list[ShortAnswer | Failure]:
         """One answer per task, in order; a task without evidence is not sent."""
         results = self._rules.answer(tasks)
-        sent = [number for number, task in enumerate(tasks) if list_rows(task)]
-        replies = WRITTEN_ANSWER.ask_with_cost(self._model, [tasks[number] for number in sent])
-        drafts: dict[int, Draft] = {}
-        for number, (reply, cost) in zip(sent, replies, strict=True):
-            by_rules = results[number]
-            if isinstance(reply, Failure) or isinstance(by_rules, Failure):
-                result = reply if isinstance(reply, Failure) else by_rules
-                results[number] = replace(result, reply=ReplyCost.total([by_rules.reply, cost]))
+        yes_no_tasks: dict[int, ShortTask] = {}
+        open_tasks: dict[int, ShortTask] = {}
+        for number, (task, by_rules) in enumerate(zip(tasks, results, strict=True)):
+            if isinstance(by_rules, Failure) or not task.texts:
                 continue
-            results[number] = replace(by_rules, reply=ReplyCost.total([by_rules.reply, cost]))
-            draft = find_draft(reply, tasks[number], by_rules)
+            if needs_verdict(task, by_rules):
+                yes_no_tasks[number] = task
+            elif not asks_yes_or_no(task.question.text):
+                open_tasks[number] = task
+        self._choose_verdicts(yes_no_tasks, results)
+        self._write_answers(open_tasks, results)
+        return results
+
+    def _choose_verdicts(self, tasks: Mapping[int, ShortTask], results: list[ShortAnswer | Failure]) -> None:
+        """Replace the results by yes or no where the model knows it; costs are added."""
+        for number, answer in zip(tasks, self._yes_no.answer([*tasks.values()]), strict=True):
+            by_rules = results[number]
+            result = by_rules if answer == NO_ANSWER else answer
+            results[number] = replace(result, reply=ReplyCost.total([by_rules.reply, answer.reply]))
+
+    def _write_answers(self, tasks: Mapping[int, ShortTask], results: list[ShortAnswer | Failure]) -> None:
+        """Replace the results by the drafts that are probable; costs are added."""
+        drafts: dict[int, Draft] = {}
+        replies = WRITTEN_ANSWER.ask_with_cost(self._model, [*tasks.values()])
+        for number, (reply, cost) in zip(tasks, replies, strict=True):
+            by_rules = results[number]
+            result = reply if isinstance(reply, Failure) else by_rules
+            results[number] = replace(result, reply=ReplyCost.total([by_rules.reply, cost]))
+            draft = None if isinstance(reply, Failure) else find_draft(reply, tasks[number])
             if draft:
                 drafts[number] = draft
-        return self._judge(drafts, results)
-
-    def _judge(self, drafts: Mapping[int, Draft], results: list[ShortAnswer | Failure]) -> list[ShortAnswer | Failure]:
-        """The results with the drafts, by the number of their result, that are probable; costs are added."""
         judgements = WRITTEN_CHECK.ask_with_cost(self._model, [draft.check for draft in drafts.values()])
         for (number, draft), (is_stated, cost) in zip(drafts.items(), judgements, strict=True):
             by_rules = results[number]
@@ -554,4 +515,3 @@ class WrittenAnswers:
             elif isinstance(by_rules, ShortAnswer):
                 answer = settle_answer(draft, by_rules, log_odds(is_stated, cost), self._decision)
             results[number] = replace(answer, reply=ReplyCost.total([by_rules.reply, cost]))
-        return results

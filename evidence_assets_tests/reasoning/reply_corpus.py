@@ -22,6 +22,7 @@ from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption
 from evidence_assets.reasoning.written_answers import RowCheck
+from evidence_assets.reasoning.yes_no_answers import ORDERS, RowQuestion
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -62,6 +63,7 @@ QUESTIONS: dict[str, Any] = {
         make_question("Which lake is 346 m deep?", "Como", "Garda", task="table_qa"), (), dict.fromkeys("AB", _CELLS)
     ),
     "drafted": RowCheck("When did Canberra become the capital?", _CAPITAL),
+    "yes or no": RowQuestion("Is Canberra the capital?", _CAPITAL[0], ORDERS[0]),
     "table claim": ExplainOption(_CLAIM, "SUPPORTS", _CELLS),
     "aspirin": ExplainOption(
         make_question("Which drug eases pain and thins the blood?", "aspirin"),
@@ -192,8 +194,9 @@ def read_reply(task: str, task_input: Any, text: str, reading: str = "") -> str:
         case "reword":
             return " // ".join(result)
         case "written":
-            sentences = [f"{each.text} {[n + 1 for n in each.cited]}" for each in result.sentences]
-            return " // ".join([*filter(None, [result.verdict]), *sentences]) or "none"
+            return " // ".join(f"{each.text} {[n + 1 for n in each.cited]}" for each in result) or "none"
+        case "yes_no":
+            return str(result)
         case "short_answer":
             answer = "none" if result.answer is None else result.answer
             return reading if reading != "none" and reading in answer else answer

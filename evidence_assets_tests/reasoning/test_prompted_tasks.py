@@ -25,6 +25,7 @@ from evidence_assets.reasoning.short_answers import ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, EvidenceItem, ExplainOption, Failure
 from evidence_assets.reasoning.templates import PACKAGED
 from evidence_assets.reasoning.written_answers import RowCheck
+from evidence_assets.reasoning.yes_no_answers import ORDERS, RowQuestion
 from evidence_assets.systems.background.recall import NamesTask, TriplesTask
 from evidence_assets.systems.four_step_focus.grading import NodeCard
 from evidence_assets.systems.four_step_focus.triplets import Schema
@@ -94,6 +95,9 @@ EXAMPLES = {
         ShortTask(make_question(QUESTION), (), EVIDENCE), ("Yes. Aspirin may treat pain [1].", "N/A", "Pain."), ()
     ),
     "check_written": Example(RowCheck(QUESTION, EVIDENCE), ("A", "B)", "A) yes"), ("C", "Perhaps.")),
+    "yes_no": Example(
+        RowQuestion(QUESTION, EVIDENCE[0], ORDERS[0]), ("A", "B)", "C) the text does not say"), ("D", "Perhaps.")
+    ),
     "recall_names": Example(
         NamesTask(QUESTION, "entities"),
         ("- Bern\n2. Swiss franc", "None.", "currency", "Here are the entities:\nBern"),

@@ -8,7 +8,7 @@ import pytest
 from evidence_assets.models.protocols import Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import NO_ANSWER, PromptedShortAnswers, ShortAnswer, ShortFact, ShortTask
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
+from evidence_assets.reasoning.tasks import STATED_STATUS, EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.written_answers import (
     UNRATED,
     CheckedRules,
@@ -22,6 +22,7 @@ from evidence_assets.reasoning.written_answers import (
     parse_written,
     settle_answer,
 )
+from evidence_assets.reasoning.yes_no_answers import OPTIONS, ORDERS
 from evidence_assets_tests.reasoning.small_questions import NoAnswers, make_question
 from evidence_assets_tests.systems.small_models import ScriptedGenerator
 
@@ -47,7 +48,7 @@ def answer(
     question: str, reply: str, by_rules: ShortAnswer = NO_ANSWER, rows: tuple[EvidenceItem, ...] = ROWS
 ) -> ShortAnswer:
     task = ShortTask(make_question(question), (), rows)
-    draft = find_draft(parse_written(reply), task, by_rules)
+    draft = find_draft(parse_written(reply), task)
     return settle_answer(draft, by_rules, 0.0, SURE) if draft else by_rules
 
 
@@ -57,11 +58,9 @@ def answer(
         ("When was the kiln built?", "1911 [2].", "1911", ("e2",)),
         ("Who built the kiln?", "Ida Holm [2]", "Ida Holm", ("e2",)),
         ("Why was the kiln built?", "Because the old one leaked. [2]", "Because the old one leaked.", ("e2",)),
-        ("Can I put hot ashes in the bin?", "No. Never put hot ashes in the bin [1].", None, ("e1",)),
-        ("Can I put hot ashes in the bin?", "No [1].", "No.", ("e1",)),
-        ("Can I put hot ashes in it?", "Yes. Never put hot ashes in it.", "No. Never put hot ashes in it.", ("e1",)),
         ("What do members and guests pay?", "- Members pay 40 euros [3]\n- Guests pay 55 euros [3]", None, ("e3",)),
         ("When was the kiln built?", "The kiln was built in 1911 [1].", "The kiln was built in 1911", ("e2",)),
+        ("Which ashes may not go in?", "No hot ashes go in [2].", "No hot ashes go in", ("e1",)),
     ],
 )
 def test_a_carried_answer_is_cited(question: str, reply: str, text: str | None, cited: tuple[str, ...]) -> None:
@@ -78,12 +77,11 @@ def test_a_carried_answer_is_cited(question: str, reply: str, text: str | None, 
         ("Who built the kiln?", "Nora Brandt [2]."),
         ("Who built the kiln?", "It leaked [2]."),
         ("Who built the mill for Nora Brandt?", "Ida Holm [2]."),
-        ("Can I put hot ashes in the bin?", "Yes. Put hot ashes in the bin [1]."),
-        ("Can I put hot ashes in the bin?", "Yes [1]."),
-        ("Can I put hot ashes in the bin?", "No [3] because Nora says so."),
         ("How often is the kiln used?", "1911 [2]."),
         ("How many kilns are there?", "1 [2]."),
+        ("What goes into the bin?", "Hot ashes go into the bin [1]."),
         ("When was the kiln built?", "N/A"),
+        ("When was the kiln built?", "Yes."),
     ],
 )
 def test_what_no_row_carries_is_refused(question: str, reply: str) -> None:
@@ -101,16 +99,17 @@ def test_what_no_row_carries_is_refused(question: str, reply: str) -> None:
         ("What does a repair cost that is covered?", "EUR 45", None),
         ("What gives first aid?", "The ambulance service gives first aid.", "The ambulance service gives first aid."),
         ("How many sensors are in the ice?", "Forty-two.", "Forty-two."),
-        ("Does bus 64 run on Sundays?", "Yes. Bus 64 does not run on Sundays.", "No. Bus 64 does not run on Sundays."),
-        ("Is it true that bus 64 does not run on Sundays?", "No. Bus 64 does not run.", "Yes. Bus 64 does not run."),
-        ("Does bus 64 run on Sundays?", "No. Bus 64 runs on Sundays.", None),
         ("What is it served with?", "Sour cream, not whipped cream.", "Sour cream, not whipped cream."),
         ("What is allowed?", "The lines give the reason that children are welcome.", "Children are welcome."),
-        ("Are children welcome?", "Yes. The lines clearly state that children are.", "Yes. Children are."),
         ("Who is welcome?", "The lines say that Children are welcome.", "Children are welcome."),
+        (
+            "When does bus 64 not run?",
+            "No. The lines clearly state that bus 64 does not run on Sundays.",
+            "Bus 64 does not run on Sundays.",
+        ),
+        ("When does bus 64 run?", "Bus 64 runs on Sundays.", None),
         ("What is whipped cream?", "Whipped cream is served with the cake.", "Whipped cream is served with the cake."),
         ("What is clotted cream?", "Clotted cream is served with the cake.", None),
-        ("Is the shop open on Mondays?", "Yes. The shop is closed on Mondays.", None),
     ],
 )
 def test_names_of_currencies_are_equal_and_a_denial_counts_for_its_part_of_a_sentence(
@@ -148,7 +147,6 @@ KILN_ROWS = (
         ("How many ovens are there?", "1", ()),
         ("Where did tiles go in Holt?", "Tiles went to Bern.", ()),
         ("What may adults do?", "Masons raised it and adults dive.", ()),
-        ("Did the kiln stand where tiles went?", "Yes.", ()),
     ],
 )
 def test_an_answer_may_repeat_its_question_in_words_that_no_row_has(
@@ -173,7 +171,6 @@ def test_a_signal_says_whether_one_row_is_cited() -> None:
         ("How much is parking?", "Parking costs 5 euros.", {"first": 1.0, "carried": 1.0}),
         ("How much is car parking?", "Car parking costs 5 euros.", {"first": 1.0, "carried": 0.0}),
         ("What is allowed?", "Children are welcome.", {"first": 0.0, "carried": 1.0}),
-        ("Are children welcome?", "Yes.", {"first": 0.0, "carried": 0.0}),
     ],
 )
 def test_signals_say_whether_the_first_row_is_cited_and_all_words_are_its_own(
@@ -197,11 +194,6 @@ def test_rules_answer_what_the_model_does_not() -> None:
     assert answer("When was the kiln built?", "N/A", by_rules) == by_rules
 
 
-def test_rules_win_over_an_opposite_verdict() -> None:
-    by_rules = ShortAnswer("yes", "answered", ("yes",), ("e1",))
-    assert answer("Can I put hot ashes in the bin?", "No. Never put hot ashes in the bin [1].", by_rules) == by_rules
-
-
 def write_or_judge(request: Request) -> str:
     """A date with its row, or yes."""
     return "A" if request.choices else "1911 [1]." if "[1] " in request.user else "1912"
@@ -214,7 +206,7 @@ def test_a_judgement_without_probabilities_counts_as_fixed_odds() -> None:
 
 
 def test_an_answer_that_the_model_doubts_is_left_to_the_rules() -> None:
-    draft = find_draft(parse_written("1911 [2]"), ShortTask(make_question("When was it built?"), (), ROWS), NO_ANSWER)
+    draft = find_draft(parse_written("1911 [2]"), ShortTask(make_question("When was it built?"), (), ROWS))
     assert draft is not None
     doubting = Decision({"intercept": 0.0, "stated": 1.0}, 0.5)
     assert settle_answer(draft, NO_ANSWER, -1.0, doubting) == NO_ANSWER
@@ -247,11 +239,55 @@ def test_an_answer_of_the_rules_stays_unless_the_model_denies_its_row(judgement:
     assert model.usage["model_tasks"] == 3
 
 
-def test_a_draft_that_contradicts_the_rules_loses() -> None:
-    verdict = ShortAnswer("no", "answered", ("no",), ("e1",), 0.9)
-    model = LanguageModel(ScriptedGenerator(lambda request: "A" if request.choices else "Yes. Put hot ashes in it."))
-    tasks = [ShortTask(make_question("Can I put hot ashes in it?"), (), ROWS)]
-    assert WrittenAnswers(model, OneAnswer(verdict)).answer(tasks) == [verdict]
+CAN_PUT = ShortTask(make_question("Can I put hot ashes in the bin?"), (), ROWS)
+SAYS_NO = ShortAnswer("no", "answered", ("no",), ("e1",))
+STATES = ShortAnswer(ROWS[0].text, STATED_STATUS, (ROWS[0].text,), ("e1",))
+
+
+@pytest.mark.parametrize(
+    ("by_rules", "row", "answer"),
+    [
+        (SAYS_NO, "hot ashes", "no"),
+        (
+            ShortAnswer("No, they melt it.", "answered", ("No, they melt it.",), ("e1",)),
+            "hot ashes",
+            "No, they melt it.",
+        ),
+        (NO_ANSWER, "hot ashes", "no"),
+        (STATES, "hot ashes", "no"),
+        (STATES, "nothing", ROWS[0].text),
+        (NO_ANSWER, "nothing", None),
+    ],
+)
+def test_yes_and_no_are_chosen_where_the_rules_have_none(by_rules: ShortAnswer, row: str, answer: str | None) -> None:
+    def reply(request: Request) -> str:
+        if "state what this question asks for" in request.user:
+            return "A"
+        wording = OPTIONS["no" if row in request.user.split("Question:")[0] else "unknown"]
+        return next(line[0] for line in request.user.splitlines() if line.endswith(f") {wording}"))
+
+    generator = ScriptedGenerator(reply)
+    [result] = WrittenAnswers(LanguageModel(generator), OneAnswer(by_rules)).answer([CAN_PUT])
+    assert isinstance(result, ShortAnswer)
+    assert (result.answer, result.evidence_ids) == (answer, ("e1",) if answer else ())
+    n_letters = sum(len(request.choices) == len(OPTIONS) for request in generator.requests)
+    assert n_letters == (0 if by_rules.status == "answered" else len(ROWS) * len(ORDERS))
+
+
+def test_each_task_gets_its_own_answer_and_costs() -> None:
+    def reply(request: Request) -> str:
+        if len(request.choices) == len(OPTIONS):
+            wording = OPTIONS["yes" if "Members" in request.user else "unknown"]
+            return next(line[0] for line in request.user.splitlines() if line.endswith(f") {wording}"))
+        return write_or_judge(request)
+
+    do_members_pay = ShortTask(make_question("Do members pay?"), (), ROWS[1:])
+    without_rows = ShortTask(make_question("Do members pay?"), ())
+    when = ShortTask(make_question("When was the kiln built?"), (), ROWS[1:2])
+    model = LanguageModel(ScriptedGenerator(reply))
+    results = WrittenAnswers(model, NoAnswers()).answer([do_members_pay, without_rows, when, do_members_pay])
+    assert [isinstance(each, ShortAnswer) and each.answer for each in results] == ["yes", None, "1911", "yes"]
+    assert [each.reply and each.reply.tokens_out for each in results] == [12, None, 6, 12]
 
 
 def test_a_task_without_evidence_is_not_sent() -> None:
@@ -259,6 +295,7 @@ def test_a_task_without_evidence_is_not_sent() -> None:
     tasks = [ShortTask(make_question("When was the kiln built?"), (), rows) for rows in (ROWS, ())]
     results = WrittenAnswers(model, NoAnswers()).answer(tasks)
     assert model.usage["model_tasks"] == 2 and results[1] == NO_ANSWER, "one reply and its judgement"
+    assert [result.reply and result.reply.tokens_out for result in results] == [6, None], "of both calls"
 
 
 def test_texts_alone_get_written_answers_and_facts_short_ones() -> None:

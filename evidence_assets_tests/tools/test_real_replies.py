@@ -9,7 +9,7 @@ from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.tasks import Chain, ChainStep
 from evidence_assets.reasoning.templates import PACKAGED
-from tools.real_replies import KeptReplies, ask_task, citation_verdicts, count_outcomes
+from tools.real_replies import KeptReplies, ask_task, citation_verdicts, count_outcomes, is_insufficient
 from tools.sample_tasks import TASKS, build_tasks
 
 
@@ -51,6 +51,27 @@ def test_replies_are_counted_and_asked_for_once(tmp_path: Path) -> None:
     n_requests = generator.n_requests
     again = ask_task("judge", KeptReplies(generator, tmp_path), inputs)
     assert again == (outcomes, usage) and generator.n_requests == n_requests
+
+
+@pytest.mark.parametrize(
+    ("name", "reply", "expected"),
+    [
+        ("written", "N/A", True),
+        ("written", "Gout is a disease [1].", False),
+        ("written", "Gout is a disease [1]. It hurts [2].", False),
+        ("yes_no", "C", True),
+        ("yes_no", "A", False),
+        ("published_answer", "Answer: insufficient", True),
+        ("published_answer", "Answer: A", False),
+        ("recall_names", "None.", True),
+        ("recall_names", "Bern", False),
+    ],
+)
+def test_a_reply_that_gives_nothing_is_insufficient(name: str, reply: str, expected: bool) -> None:
+    task = build_tasks(name)[0]
+    result = PROMPTED_TASKS[name].parse(reply, task)
+    assert is_insufficient(result) is expected
+    citation_verdicts(task, result)
 
 
 def test_citations_are_checked_on_what_the_task_shows() -> None:
