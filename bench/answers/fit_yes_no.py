@@ -78,8 +78,8 @@ def sample_pages() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     chosen = []
     for number, corpus in enumerate(names):
         of_corpus = [question for question in questions if question.corpus == corpus and question.verdict]
-        asked = [question for question in of_corpus if asks_yes_or_no(question.text)]
-        sample = random.Random(corpus).sample(asked, SAMPLE + MOVED)
+        yes_no_questions = [question for question in of_corpus if asks_yes_or_no(question.text)]
+        sample = random.Random(corpus).sample(yes_no_questions, SAMPLE + MOVED)
         next_corpus = names[(number + 1) % len(names)]
         chosen += sample[:SAMPLE]
         chosen += [replace(question, corpus=next_corpus, verdict="") for question in sample[SAMPLE:]]
