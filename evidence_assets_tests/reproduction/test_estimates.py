@@ -17,7 +17,7 @@ from tools.sample_tasks import build_tasks
 def measured_tokens() -> dict[str, tuple[int, int]]:
     """Tokens read and written by thirty inputs of each task, as benches wrote them."""
     rows = []
-    for name in ("local_replies", "local_long_replies", "local_checks"):
+    for name in ("local_replies", "local_long_replies", "local_checks", "local_yes_no_replies"):
         rows += json.loads((REPOSITORY / f"bench/results/{name}.json").read_text())["rows"]
     pairs = {task: tokens.replace(",", "").split() for task, *_, tokens in rows}
     return {task: (int(read), int(written)) for task, (read, written) in pairs.items()}
