@@ -272,6 +272,7 @@ def test_yes_and_no_are_chosen_where_the_rules_have_none(by_rules: ShortAnswer, 
     assert (result.answer, result.evidence_ids) == (answer, ("e1",) if answer else ())
     n_letters = sum(len(request.choices) == len(OPTIONS) for request in generator.requests)
     assert n_letters == (0 if by_rules.status == "answered" else len(ROWS) * len(ORDERS))
+    assert (result.reply.tokens_out if result.reply else 0) == 3 * len(generator.requests), "of the check, too"
 
 
 def test_each_task_gets_its_own_answer_and_costs() -> None:
