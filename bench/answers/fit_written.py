@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from bench.answers.fitted_values import write_values
+from bench.answers.fitted_values import read_local_options, write_local_fit
 from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT, WRONG, grade, kind_of
 from bench.answers.short_answer_questions import (
     KEPT_SETS,
@@ -33,7 +33,6 @@ from bench.answers.short_answer_questions import (
     read_unanswerable,
     select_evidence,
 )
-from bench.measuring import make_parser
 from bench.result_files import print_table, write_results
 from evidence_assets import profiles
 from evidence_assets.experiment.scores.metrics import token_f1
@@ -237,11 +236,7 @@ def count_sets(items: Sequence[Item], decisions: Mapping[str, Decision], other_w
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("--lake", type=Path, required=True, help="folder that keeps replies")
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = read_local_options(__doc__)
     items = list(read_items(options.lake, *development_sets()))
     by_corpus = leave_out_sets(items)
     threshold = choose_threshold(items, by_corpus)
@@ -257,15 +252,9 @@ def main() -> None:
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_written --lake FOLDER")
     if options.write:
-        write_values(
-            DECISION_FILE,
-            {"weights": dict(decision.weights), "min_probability": threshold},
-            "python -m bench.answers.fit_written --lake FOLDER --write",
-            data="a sample of bench/answers/pages and unanswerable.jsonl, and six sets of pages_other_words",
-            model="Qwen2.5-Coder-1.5B-Instruct, 4 bit",
-            max_false=MAX_FALSE,
-            score="docs/with-a-real-model.md",
-        )
+        data = "a sample of bench/answers/pages and unanswerable.jsonl, and six sets of pages_other_words"
+        values = {"weights": dict(decision.weights), "min_probability": threshold}
+        write_local_fit(DECISION_FILE, values, "fit_written", data, MAX_FALSE)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from sklearn.linear_model import LogisticRegression
 
 from bench.answers.fit_written import checked_result
-from bench.answers.fitted_values import write_values
+from bench.answers.fitted_values import read_local_options, write_local_fit
 from bench.answers.measure_pages import kind_of
 from bench.answers.short_answer_questions import (
     KEPT_SETS,
@@ -34,7 +34,6 @@ from bench.answers.short_answer_questions import (
     read_pages,
     select_evidence,
 )
-from bench.measuring import make_parser
 from bench.result_files import print_table, write_results
 from evidence_assets import profiles
 from evidence_assets.models.completions import CompletionCache
@@ -153,11 +152,7 @@ def count_row(name: str, items: Sequence[Item], decisions: Mapping[str, YesNoDec
 
 
 def main() -> None:
-    parser = make_parser(__doc__)
-    parser.add_argument("--lake", type=Path, required=True, help="folder that keeps replies")
-    parser.add_argument("--write", action="store_true")
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
+    options = read_local_options(__doc__)
     of_pages = list(read_items(options.lake, *sample_pages()))
     other_words = list(read_items(options.lake, *read_sets(PAGE_SETS)))
     by_corpus = leave_out_sets([*of_pages, *other_words])
@@ -173,15 +168,9 @@ def main() -> None:
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_yes_no --lake FOLDER")
     if options.write:
-        write_values(
-            DECISION_FILE,
-            {"yes": dict(decision.yes), "no": dict(decision.no), "min_probability": threshold},
-            "python -m bench.answers.fit_yes_no --lake FOLDER --write",
-            data="a sample of bench/answers/pages, and six sets of pages_other_words",
-            model="Qwen2.5-Coder-1.5B-Instruct, 4 bit",
-            max_false=MAX_FALSE,
-            score="docs/with-a-real-model.md",
-        )
+        data = "a sample of bench/answers/pages, and six sets of pages_other_words"
+        values = {"yes": dict(decision.yes), "no": dict(decision.no), "min_probability": threshold}
+        write_local_fit(DECISION_FILE, values, "fit_yes_no", data, MAX_FALSE)
 
 
 if __name__ == "__main__":

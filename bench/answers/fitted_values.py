@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import yaml
 from scipy.optimize import minimize
 from sklearn.feature_extraction import DictVectorizer
 
+from bench.measuring import make_parser
 from evidence_assets.extractive.choice_probabilities import MAX_LOGIT, ChoiceWeights
 
 FloatArray = npt.NDArray[np.float64]
@@ -52,6 +54,28 @@ def fit_choice(
     names = vectorizer.get_feature_names_out()
     weights = {str(name): round(float(w), 3) for name, w in zip(names, values[:-1], strict=True) if abs(w) >= 0.005}
     return round(float(values[-1]), 4), weights
+
+
+def read_local_options(description: str | None) -> argparse.Namespace:
+    """Options of a fit of a language model's answers: ``lake``, ``write`` and ``json``."""
+    parser = make_parser(description)
+    parser.add_argument("--lake", type=Path, required=True, help="folder that keeps replies")
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args()
+
+
+def write_local_fit(file: Path, values: Mapping[str, object], module: str, data: str, max_false: float) -> None:
+    """Write a packaged file that a bench fitted to replies of the model of the profile ``local``."""
+    write_values(
+        file,
+        values,
+        f"python -m bench.answers.{module} --lake FOLDER --write",
+        data=data,
+        model="Qwen2.5-Coder-1.5B-Instruct, 4 bit",
+        max_false=max_false,
+        score="docs/with-a-real-model.md",
+    )
 
 
 def smallest_threshold(answers: Sequence[tuple[float, bool]], precision: float) -> float | None:

@@ -506,6 +506,10 @@ class WrittenAnswers:
             draft = None if isinstance(reply, Failure) else find_draft(reply, tasks[number])
             if draft:
                 drafts[number] = draft
+        self._judge_drafts(drafts, results)
+
+    def _judge_drafts(self, drafts: Mapping[int, Draft], results: list[ShortAnswer | Failure]) -> None:
+        """Replace the results by their drafts, if these are probable enough; costs are added."""
         judgements = WRITTEN_CHECK.ask_with_cost(self._model, [draft.check for draft in drafts.values()])
         for (number, draft), (is_stated, cost) in zip(drafts.items(), judgements, strict=True):
             by_rules = results[number]

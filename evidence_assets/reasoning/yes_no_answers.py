@@ -179,12 +179,9 @@ class YesNoAnswers:
     A question whose call fails has failed, so that another run asks again.
     """
 
-    name = "yes_no"
-
     def __init__(self, model: LanguageModel) -> None:
         self._model = model
         self._decision = load_yes_no_decision()
-        self.model_id = model.model_id
         prompts = YES_NO.version_with(model.prompts)
         self.version = content_id("yes or no", VERSION, prompts, model.version, self._decision.version)
 

@@ -17,6 +17,7 @@ from evidence_assets.reasoning.yes_no_answers import (
     UNRATED_PROBABILITY,
     LogProbs,
     RowQuestion,
+    Verdict,
     YesNoAnswers,
     ask_rows,
     load_yes_no_decision,
@@ -34,17 +35,19 @@ IS_OPEN = ShortTask(make_question("Is the shop open on Mondays?"), (), SHOP)
 log_probs = st.fixed_dictionaries(dict.fromkeys(OPTIONS, st.floats(-20, 0)))
 
 
-def letter_of(request: Request, verdict: str) -> str:
+def letter_of(request: Request, verdict: Verdict) -> str:
     """The letter that a request gives a verdict."""
-    [letter] = [line[0] for line in request.user.splitlines() if line[1:] == f") {OPTIONS[verdict]}"]  # type: ignore[index]
+    option = f") {OPTIONS[verdict]}"
+    [letter] = [line[0] for line in request.user.splitlines() if line[1:] == option]
     return letter
 
 
-def reply_by_row(verdicts: dict[str, str]) -> LanguageModel:
+def reply_by_row(verdicts: dict[str, Verdict]) -> LanguageModel:
     """A model that rates no letters and reads these verdicts in rows with these words."""
 
     def reply(request: Request) -> str:
-        return letter_of(request, next((v for words, v in verdicts.items() if words in request.user), "unknown"))
+        verdict = next((each for words, each in verdicts.items() if words in request.user), "unknown")
+        return letter_of(request, verdict)
 
     return LanguageModel(ScriptedGenerator(reply))
 
@@ -62,7 +65,9 @@ def test_each_option_has_another_letter_in_each_order() -> None:
     ("verdicts", "answer", "cited"),
     [({"closed": "no"}, "no", ("e0",)), ({"bread": "yes"}, "yes", ("e2",)), ({}, None, ())],
 )
-def test_one_row_that_says_it_suffices(verdicts: dict[str, str], answer: str | None, cited: tuple[str, ...]) -> None:
+def test_one_row_that_says_it_suffices(
+    verdicts: dict[str, Verdict], answer: str | None, cited: tuple[str, ...]
+) -> None:
     model = reply_by_row(verdicts)
     [result] = YesNoAnswers(model).answer([IS_OPEN])
     assert isinstance(result, ShortAnswer)
