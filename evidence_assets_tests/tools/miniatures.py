@@ -14,12 +14,18 @@ from tools.campaign.fuzz import MINIATURES
 QUESTION_READERS = (test_choice_readers, test_open_readers, test_table_readers)
 
 
+def find_contracts() -> list[type[ReaderContract]]:
+    """The contracts of readers of questions, in an order that does not depend on which module was imported first."""
+    modules = [module.__name__ for module in QUESTION_READERS]
+    contracts = [contract for contract in ReaderContract.__subclasses__() if contract.__module__ in modules]
+    return sorted(contracts, key=lambda contract: modules.index(contract.__module__))
+
+
 def collect_miniatures() -> dict[str, Any]:
     """The valid files of every contract, as JSON values."""
     questions: list[Any] = []
-    for contract in ReaderContract.__subclasses__():
-        if contract.__module__ in {module.__name__ for module in QUESTION_READERS}:
-            questions += [[contract.NAMES[0], split, files] for split, files, _ in contract.VALID_FILES]
+    for contract in find_contracts():
+        questions += [[contract.NAMES[0], split, files] for split, files, _ in contract.VALID_FILES]
     graphs = [
         [contract.name, {f"{number}.txt": text for number, text in enumerate(contract.files)}]
         for contract in test_readers.ReaderContract.__subclasses__()
