@@ -6,8 +6,8 @@ It fits on the development sets, each of which is measured by the weights of the
 the weights of all. Rules, which answer first where they can, are left out.
 
 Development sets: questions for yes or no of ``bench/answers/pages``, some of them put to the next set of pages, which
-does not answer them, and those of six sets of ``bench/answers/pages_other_words``. They are put to the language model
-of the profile ``local``; ``FOLDER`` keeps its replies, so that another run asks nothing twice.
+does not answer them, and those of fourteen sets of ``bench/answers/pages_other_words``. They are put to the language
+model of the profile ``local``; ``FOLDER`` keeps its replies, so that another run asks nothing twice.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from bench.answers.fit_written import checked_result
@@ -26,7 +27,7 @@ from bench.answers.fitted_values import read_local_options, write_local_fit
 from bench.answers.measure_pages import kind_of
 from bench.answers.short_answer_questions import (
     KEPT_SETS,
-    PAGE_SETS,
+    OTHER_WORDS_SETS,
     AnswerableQuestion,
     Documents,
     build_lake,
@@ -102,14 +103,15 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
 
 
 def fit_signals(items: Sequence[Item]) -> YesNoDecision:
-    """Weights of the signals; any probability suffices."""
+    """Weights of the signals, which are divided by their standard deviations first; any probability suffices."""
     names = [*items[0].signals]
-    rows = [[item.signals[name] for name in names] for item in items]
-    model = LogisticRegression().fit(rows, [item.question.verdict or "unknown" for item in items])
+    matrix = np.array([[item.signals[name] for name in names] for item in items])
+    units = matrix.std(axis=0)
+    model = LogisticRegression().fit(matrix / units, [item.question.verdict or "unknown" for item in items])
     weights = {
         verdict: dict(zip(["intercept", *names], [intercept, *slopes], strict=True))
         for verdict, intercept, slopes in zip(
-            model.classes_.tolist(), model.intercept_.tolist(), model.coef_.tolist(), strict=True
+            model.classes_.tolist(), model.intercept_.tolist(), (model.coef_ / units).tolist(), strict=True
         )
     }
     relative = {
@@ -154,7 +156,7 @@ def count_row(name: str, items: Sequence[Item], decisions: Mapping[str, YesNoDec
 def main() -> None:
     options = read_local_options(__doc__)
     of_pages = list(read_items(options.lake, *sample_pages()))
-    other_words = list(read_items(options.lake, *read_sets(PAGE_SETS)))
+    other_words = list(read_items(options.lake, *read_sets(OTHER_WORDS_SETS)))
     by_corpus = leave_out_sets([*of_pages, *other_words])
     threshold = choose_threshold([*of_pages, *other_words], by_corpus)
     by_corpus = {name: replace(decision, min_probability=threshold) for name, decision in by_corpus.items()}
@@ -168,7 +170,7 @@ def main() -> None:
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_yes_no --lake FOLDER")
     if options.write:
-        data = "a sample of bench/answers/pages, and six sets of pages_other_words"
+        data = "a sample of bench/answers/pages, and fourteen sets of pages_other_words"
         values = {"yes": dict(decision.yes), "no": dict(decision.no), "min_probability": threshold}
         write_local_fit(DECISION_FILE, values, "fit_yes_no", data, MAX_FALSE)
 

@@ -3,7 +3,7 @@
 A small model rarely names the row that it reads, so each sentence is aligned with the row that carries it, and dropped
 if there is none. The model is then asked whether the cited rows alone state what the question asks for. The answer is
 given if its probability, by a logistic regression on :func:`answer_signals`, suffices. Otherwise the rules answer,
-unless the model denies that their rows state it. Questions for yes or no go to :mod:`.yes_no_answers`.
+unless the model doubts that their rows state it. Questions for yes or no go to :mod:`.yes_no_answers`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from pathlib import Path
 
 from evidence_assets.lake.ids import content_id
@@ -31,9 +31,9 @@ from evidence_assets.reasoning.yes_no_answers import YES_NO, YesNoAnswers, needs
 from evidence_assets.text.definitions import asked_term
 from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
-from evidence_assets.text.tokens import LISTS, Word, asks_yes_or_no, split_tokens
+from evidence_assets.text.tokens import DETERMINERS, LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "5"
+VERSION = "6"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 WRITTEN = Template.load(__package__, "written", "lines question")
@@ -42,11 +42,14 @@ MAX_ROWS = 8
 MAX_SENTENCES = 3
 UNRATED = 2.0
 """Log odds of a judgement that a server gives no probability."""
+MIN_LOG_ODDS = 0.2
+"""Minimum log odds that the rows of an answer of the rules state what is asked for. It drops all eight answers to
+development questions without one, three of four wrong ones, and two of 29 right ones."""
 MAX_TOKENS = 96
 CHECK = Template.load(__package__, "check_written", "text question letters")
 JUDGEMENTS = ("A", "B")
 """Letters of a judgement: the rows state what is asked for, or not."""
-SIGNALS = ("first", "score", "carried", "agrees", "one_row", "stated")
+SIGNALS = ("lead", "missing", "carried", "one_row", "stated")
 """Names of :func:`answer_signals`."""
 MIN_NEW_WORDS = 0.8
 """Minimum share of a sentence's content words, without those of the question, that its rows have."""
@@ -64,10 +67,11 @@ _ABOUT_LINES = re.compile(
     r"(?:give|state|say|mention|show|indicate)s? (?:(?:the )?(?:reason|information) )?that ",
     re.IGNORECASE,
 )
-_PART = re.compile(r"[,;:](?!\d)")
+_PART = re.compile(r"[,;:](?!\d)|\band (?=(?:is|are|was|were|has|have|had|do|does|did|can|may|must|will|should)\b)")
 """What separates the parts of a clause, of which one may be denied and the other not."""
 _EQUAL_STEMS = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
 _EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS) if word != "one"}  # "the old one"
+_EQUAL_STEMS |= {"meter": "metr", "kilomet": "kilometr", "liter": "litr", "color": "colour"}  # American spelling
 _LINKS = {"due", "because"}
 """Words that give a reason; a row that states it may lack them."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
@@ -215,7 +219,7 @@ def _is_exact_number(word: Word) -> bool:
 
 
 def _stem(word: Word) -> str:
-    """The stem of a word, one for all names of a currency and for a number in words and digits."""
+    """The stem of a word: one for all names of a currency, a number in words and digits, and spellings of a unit."""
     return _EQUAL_STEMS.get(word.lower) or _EQUAL_STEMS.get(word.stem, word.stem)
 
 
@@ -252,8 +256,7 @@ def is_answer_to(checked: CheckedReply, question: str, rows: Sequence[EvidenceIt
     """Whether what is left of a reply has what the question asks for; its document must have the question's names."""
     if not checked.sentences:
         return False
-    cited = [rows[position] for position in checked.cited]
-    titles = {row.title for row in cited}
+    titles = {rows[position].title for position in checked.cited}
     if not _has_all(_names(question), _row_stems([row for row in rows if row.title in titles])):
         return False
     return _has_kind([word.lower for word in split_tokens(question)], split_tokens(checked.text.replace("-", " ")))
@@ -266,7 +269,7 @@ def _names(question: str) -> list[Word]:
 
 
 def _has_kind(question_words: Sequence[str], answer: Sequence[Word]) -> bool:
-    """Whether an answer has a number for "how many", a time for "when", a name for "who", and so on."""
+    """Whether an answer has a number for "how many", a time for "when", a name or "the …" for "who", and so on."""
     text = " ".join(question_words)
     lowers = {word.lower for word in answer}
     has_number = any(word.is_number or word.text[0].isdigit() for word in answer)
@@ -274,13 +277,14 @@ def _has_kind(question_words: Sequence[str], answer: Sequence[Word]) -> bool:
         return not _FREQUENCY.isdisjoint(lowers)
     if re.search(r"\bhow (?:many|much|long|old|far|high|tall|deep|heavy|big|large|fast)\b", text):
         return has_number or not lowers.isdisjoint({"free", "nothing", "none", "no"})
-    if "when" in question_words or re.search(r"\b(?:what|which) (?:time|year|date|day|month)\b", text):
+    if "when" in question_words[:2] or re.search(r"\b(?:what|which) (?:time|year|date|day|month)\b", text):
         times = LISTS["months"] | LISTS["days"] | LISTS["clock_words"] | {"after", "before", "during", "until", "when"}
         return has_number or not lowers.isdisjoint(times | {f"{day}s" for day in LISTS["days"]})
     new_words = [word for word in answer if word.is_content and word.lower not in question_words]
-    if {"who", "whom", "whose"} & {*question_words[:2]}:
-        return any(word.is_capital for word in new_words)
-    return bool(new_words)
+    if {"who", "whom", "whose"}.isdisjoint(question_words[:2]):
+        return bool(new_words)
+    things = [word for before, word in pairwise(answer) if before.lower in DETERMINERS]
+    return any(word.is_capital or word in things for word in new_words)
 
 
 @dataclass(frozen=True)
@@ -302,41 +306,6 @@ class Decision:
 def load_decision() -> Decision:
     """The packaged weights."""
     return Decision(**read_yaml_mapping(DECISION_FILE)["values"])
-
-
-def answer_signals(
-    checked: CheckedReply, rows: Sequence[EvidenceItem], by_rules: ShortAnswer, stated_log_odds: float
-) -> dict[str, float]:
-    """What tells whether a checked reply answers the question.
-
-    ``first``: It cites the first row. ``score``: Best retrieval score of a cited row.
-    ``carried``: The cited rows have all content words of its sentences. Otherwise it may assert what only the question
-    says: "The lamb pie costs EUR 70" from a row about a camp.
-    ``agrees``: The rules answer from a cited row.
-    ``one_row``: It cites one row.
-    ``stated``: Log odds that the cited rows state what is asked for, by the model. It is not shown the answer: a small
-    model takes any number for the one that is asked for.
-    """
-    cited = [rows[position] for position in checked.cited]
-    stems = _row_stems(cited)
-    is_carried_whole = all(_has_all(_content(sentence.text), stems) for sentence in checked.sentences)
-    return {
-        "first": float(0 in checked.cited),
-        "score": round(max((row.score for row in cited), default=0.0), 6),
-        "carried": float(is_carried_whole),
-        "one_row": float(len(cited) == 1),
-        "agrees": float(not {row.evidence_id for row in cited}.isdisjoint(by_rules.evidence_ids)),
-        "stated": round(stated_log_odds, 6),
-    }
-
-
-def _content(text: str) -> list[Word]:
-    return [word for word in split_tokens(text) if word.is_content]
-
-
-def _has_all(words: Iterable[Word], stems: set[str]) -> bool:
-    """Whether all words are among these."""
-    return _stems(words) <= stems
 
 
 @dataclass(frozen=True)
@@ -365,6 +334,40 @@ class Draft:
         return self.checked.text
 
 
+def answer_signals(draft: Draft, stated_log_odds: float) -> dict[str, float]:
+    """What tells whether a draft answers its question.
+
+    ``lead``: The best retrieval score of a cited row, less that of the other rows, if there are any.
+    ``missing``: Content words of the question that no cited row has.
+    ``carried``: The cited rows have all content words of its sentences. Otherwise it may assert what only the question
+    says: "The lamb pie costs EUR 70" from a row about a camp.
+    ``one_row``: It cites one row.
+    ``stated``: Log odds that the cited rows state what is asked for, by the model. It is not shown the answer: a small
+    model takes any number for the one that is asked for.
+    """
+    cited = draft.check.rows
+    best = max(row.score for row in cited)
+    best_other = max((row.score for row in list_rows(draft.task) if row not in cited), default=best)
+    stems = _row_stems(cited)
+    is_carried_whole = all(_has_all(_content(sentence.text), stems) for sentence in draft.checked.sentences)
+    return {
+        "lead": round(best - best_other, 6),
+        "missing": float(sum(_stem(word) not in stems for word in _content(draft.check.question))),
+        "carried": float(is_carried_whole),
+        "one_row": float(len(cited) == 1),
+        "stated": round(stated_log_odds, 6),
+    }
+
+
+def _content(text: str) -> list[Word]:
+    return [word for word in split_tokens(text) if word.is_content]
+
+
+def _has_all(words: Iterable[Word], stems: set[str]) -> bool:
+    """Whether all words are among these."""
+    return _stems(words) <= stems
+
+
 def find_draft(reply: Sequence[WrittenSentence], task: ShortTask) -> Draft | None:
     """The checked reply, unless it lacks what the question asks for."""
     rows = list_rows(task)
@@ -374,9 +377,7 @@ def find_draft(reply: Sequence[WrittenSentence], task: ShortTask) -> Draft | Non
 
 def settle_answer(draft: Draft, by_rules: ShortAnswer, stated_log_odds: float, decision: Decision) -> ShortAnswer:
     """The answer of the model if it is probable enough, else that of the rules."""
-    task = draft.task
-    signals = answer_signals(draft.checked, list_rows(task), by_rules, stated_log_odds)
-    probability = decision.probability(signals)
+    probability = decision.probability(answer_signals(draft, stated_log_odds))
     if probability < decision.min_probability:
         return by_rules
     evidence_ids = tuple(row.evidence_id for row in draft.check.rows)
@@ -447,7 +448,7 @@ class CheckedRules:
             by_rules = results[number]
             if isinstance(is_stated, Failure):
                 by_rules = is_stated
-            elif log_odds(is_stated, cost) < 0:
+            elif log_odds(is_stated, cost) < MIN_LOG_ODDS:
                 by_rules = NO_ANSWER
             results[number] = replace(by_rules, reply=ReplyCost.total([by_rules.reply, cost]))
         return results

@@ -1,15 +1,16 @@
 """Written answers: sentences are checked against the rows that they cite."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
-from evidence_assets.models.protocols import Request
+from evidence_assets.models.protocols import Completion, Request
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import NO_ANSWER, PromptedShortAnswers, ShortAnswer, ShortFact, ShortTask
 from evidence_assets.reasoning.tasks import STATED_STATUS, EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.written_answers import (
+    MIN_LOG_ODDS,
     UNRATED,
     CheckedRules,
     Decision,
@@ -159,26 +160,64 @@ def test_two_rows_of_different_documents_carry_no_sentence() -> None:
     assert answer("What went where?", "Masons raised it and Holt sells towns.", rows=KILN_ROWS) == NO_ANSWER
 
 
+CAMP_ROWS = (
+    EvidenceItem("h1", "sentence", "d", "0:60", "Ring no later than 7.30 that day, and report faults without delay."),
+    EvidenceItem(
+        "h2", "sentence", "d", "70:140", "The wheel has been licensed since 2020 and is sold without a warranty."
+    ),
+    EvidenceItem("h3", "sentence", "d", "150:210", "Medical help is in the hands of the ambulance service."),
+    EvidenceItem("h4", "sentence", "d", "220:280", "The wheel is 4.8 metres across and painted in harbour colours."),
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "text"),
+    [
+        ("By what time must I ring?", "You must ring by 7.30.", "You must ring by 7.30."),
+        ("When was it licensed?", "2020", "2020"),
+        ("Who gives medical help?", "The ambulance service.", "The ambulance service."),
+        ("Who gives medical help?", "It is in hands.", None),
+        ("What is the width of the wheel?", "4.8 meters", "4.8 meters"),
+        ("What do you see when a wheel is painted?", "Harbour colors.", "Harbour colors."),
+    ],
+)
+def test_replies_that_were_once_refused(question: str, reply: str, text: str | None) -> None:
+    assert answer(question, reply, rows=CAMP_ROWS).answer == text
+
+
+def draft_signals(question: str, reply: str, rows: Sequence[EvidenceItem]) -> dict[str, float]:
+    draft = find_draft(parse_written(reply), ShortTask(make_question(question), (), tuple(rows)))
+    assert draft
+    return answer_signals(draft, 0.5)
+
+
 def test_a_signal_says_whether_one_row_is_cited() -> None:
     replies = ("Tiles went to Bern.", "Masons raised it and tiles went to Bern.")
-    checked = [check_reply(parse_written(reply), "What went where?", KILN_ROWS) for reply in replies]
-    assert [answer_signals(each, KILN_ROWS, NO_ANSWER, 0.0)["one_row"] for each in checked] == [1.0, 0.0]
+    assert [draft_signals("What went where?", reply, KILN_ROWS)["one_row"] for reply in replies] == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
     ("question", "reply", "expected"),
     [
-        ("How much is parking?", "Parking costs 5 euros.", {"first": 1.0, "carried": 1.0}),
-        ("How much is car parking?", "Car parking costs 5 euros.", {"first": 1.0, "carried": 0.0}),
-        ("What is allowed?", "Children are welcome.", {"first": 0.0, "carried": 1.0}),
+        ("How much is parking?", "Parking costs 5 euros.", {"missing": 0.0, "carried": 1.0}),
+        ("How much is car parking?", "Car parking costs 5 euros.", {"missing": 1.0, "carried": 0.0}),
+        ("How much is parking at the lake?", "Parking costs 5 euros.", {"missing": 1.0, "carried": 1.0}),
     ],
 )
-def test_signals_say_whether_the_first_row_is_cited_and_all_words_are_its_own(
+def test_signals_say_which_words_of_question_and_reply_are_not_in_the_rows(
     question: str, reply: str, expected: dict[str, float]
 ) -> None:
-    checked = check_reply(parse_written(reply), question, OTHER_ROWS)
-    signals = answer_signals(checked, OTHER_ROWS, NO_ANSWER, 0.5)
-    assert checked.sentences and {name: signals[name] for name in expected} == expected
+    signals = draft_signals(question, reply, OTHER_ROWS)
+    assert {name: signals[name] for name in expected} == expected
+
+
+def test_a_signal_compares_the_cited_row_with_the_best_other_one() -> None:
+    rows = [replace(row, score=score) for row, score in zip(OTHER_ROWS, (0.3, 0.5, *[0.1] * 6), strict=True)]
+    cost = ("How much is parking?", "Parking costs 5 euros.")
+    served = ("What do we serve?", "Cake with sour cream.")
+    assert draft_signals(*cost, rows)["lead"] == pytest.approx(-0.2)
+    assert draft_signals(*served, rows)["lead"] == pytest.approx(0.2)
+    assert draft_signals(*cost, rows[:1])["lead"] == 0.0  # a row alone leads no other
 
 
 def test_only_sentences_without_support_are_dropped() -> None:
@@ -237,6 +276,25 @@ def test_an_answer_of_the_rules_stays_unless_the_model_denies_its_row(judgement:
     for answer_without_call in (NO_ANSWER, verdict):
         assert CheckedRules(model, OneAnswer(answer_without_call)).answer(tasks) == [answer_without_call]
     assert model.usage["model_tasks"] == 3
+
+
+class RatingGenerator(ScriptedGenerator):
+    """A generator that says yes, with given log odds."""
+
+    def __init__(self, odds: float) -> None:
+        super().__init__("A")
+        self._odds = odds
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        return [replace(completion, choice_log_probs=(self._odds, 0.0)) for completion in super().generate(requests)]
+
+
+@pytest.mark.parametrize(("odds", "is_kept"), [(MIN_LOG_ODDS - 0.1, False), (MIN_LOG_ODDS + 0.1, True)])
+def test_an_answer_of_the_rules_needs_odds_of_its_row(odds: float, is_kept: bool) -> None:
+    by_rules = ShortAnswer("1911", "answered", ("1911",), ("e2",), 0.9)
+    task = ShortTask(make_question("When was the kiln sold?"), (), ROWS)
+    checked = CheckedRules(LanguageModel(RatingGenerator(odds)), OneAnswer(by_rules))
+    assert checked.answer([task]) == [by_rules if is_kept else NO_ANSWER]
 
 
 CAN_PUT = ShortTask(make_question("Can I put hot ashes in the bin?"), (), ROWS)
