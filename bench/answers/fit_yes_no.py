@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from bench.answers.fit_written import checked_result
@@ -103,15 +102,14 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
 
 
 def fit_signals(items: Sequence[Item]) -> YesNoDecision:
-    """Weights of the signals, which are divided by their standard deviations first; any probability suffices."""
+    """Weights of the signals; any probability suffices."""
     names = [*items[0].signals]
-    matrix = np.array([[item.signals[name] for name in names] for item in items])
-    units = matrix.std(axis=0)
-    model = LogisticRegression().fit(matrix / units, [item.question.verdict or "unknown" for item in items])
+    rows = [[item.signals[name] for name in names] for item in items]
+    model = LogisticRegression().fit(rows, [item.question.verdict or "unknown" for item in items])
     weights = {
         verdict: dict(zip(["intercept", *names], [intercept, *slopes], strict=True))
         for verdict, intercept, slopes in zip(
-            model.classes_.tolist(), model.intercept_.tolist(), (model.coef_ / units).tolist(), strict=True
+            model.classes_.tolist(), model.intercept_.tolist(), model.coef_.tolist(), strict=True
         )
     }
     relative = {

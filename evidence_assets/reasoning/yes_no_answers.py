@@ -2,7 +2,8 @@
 
 Small models tend to say yes and then justify it. So the model reads each row alone and replies with the letter of yes,
 of no, or that the text does not say, in two orders of these, because it prefers some letters whatever stands there. A
-multinomial logistic regression decides by :func:`verdict_signals` (docs/with-a-real-model.md).
+multinomial logistic regression decides by three signals: the largest log probabilities of yes and of no among the rows,
+and the smallest one of neither (docs/with-a-real-model.md).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.tokens import asks_yes_or_no
 
-VERSION = "2"
+VERSION = "1"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 TEMPLATE = Template.load(__package__, "yes_no", "text question letters")
@@ -86,16 +87,11 @@ def verdict_log_probs(task: RowQuestion, verdict: Verdict, cost: ReplyCost | Non
 
 
 def verdict_signals(rows: Sequence[LogProbs]) -> dict[str, float]:
-    """The largest log probability of yes and of no among rows, their means, and the smallest one of neither.
-
-    The means tell what the model replies to this question whatever the row says.
-    """
+    """The largest log probability of yes and of no among rows, and the smallest one of neither."""
     return {
         "yes": round(max(row["yes"] for row in rows), 6),
         "no": round(max(row["no"] for row in rows), 6),
         "unknown": round(min(row["unknown"] for row in rows), 6),
-        "mean_yes": round(math.fsum(row["yes"] for row in rows) / len(rows), 6),
-        "mean_no": round(math.fsum(row["no"] for row in rows) / len(rows), 6),
     }
 
 
