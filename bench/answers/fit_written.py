@@ -25,8 +25,8 @@ import numpy as np
 from bench.answers.fitted_values import read_local_options, write_local_fit
 from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT, WRONG, grade, kind_of
 from bench.answers.short_answer_questions import (
+    DEVELOPMENT_SETS,
     KEPT_SETS,
-    OTHER_WORDS_SETS,
     AnswerableQuestion,
     Documents,
     build_lake,
@@ -78,7 +78,7 @@ SAMPLE = {"with an answer": 8, "for yes or no": 4, "without an answer": 3}
 class Item(NamedTuple):
     """A question with the answers of the rules and, if the model's reply is usable, its draft.
 
-    ``by_rules``: Without what the model denies, and with the yes or no that it chooses where the rules have none.
+    ``by_rules``: Without answers whose rows the model doubts, and with its yes or no where the rules have none.
     ``stated_log_odds``: Log odds, by the model, that the rows of the draft state what is asked for.
     """
 
@@ -127,7 +127,7 @@ def sample_questions() -> list[AnswerableQuestion]:
 
 def development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     """Documents by corpus, and the questions that weights are fitted on."""
-    corpora, questions = read_other_words(OTHER_WORDS_SETS)
+    corpora, questions = read_other_words(DEVELOPMENT_SETS)
     return {**read_pages()[0], **corpora}, [*sample_questions(), *questions]
 
 

@@ -25,8 +25,8 @@ from bench.answers.fit_written import checked_result
 from bench.answers.fitted_values import read_local_options, write_local_fit
 from bench.answers.measure_pages import kind_of
 from bench.answers.short_answer_questions import (
+    DEVELOPMENT_SETS,
     KEPT_SETS,
-    OTHER_WORDS_SETS,
     AnswerableQuestion,
     Documents,
     build_lake,
@@ -154,7 +154,7 @@ def count_row(name: str, items: Sequence[Item], decisions: Mapping[str, YesNoDec
 def main() -> None:
     options = read_local_options(__doc__)
     of_pages = list(read_items(options.lake, *sample_pages()))
-    other_words = list(read_items(options.lake, *read_sets(OTHER_WORDS_SETS)))
+    other_words = list(read_items(options.lake, *read_sets(DEVELOPMENT_SETS)))
     by_corpus = leave_out_sets([*of_pages, *other_words])
     threshold = choose_threshold([*of_pages, *other_words], by_corpus)
     by_corpus = {name: replace(decision, min_probability=threshold) for name, decision in by_corpus.items()}

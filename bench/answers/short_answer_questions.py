@@ -61,7 +61,7 @@ Documents = list[dict[str, str]] | Path
 PAGES = Path(__file__).with_name("pages")
 OTHER_WORDS = Path(__file__).with_name("pages_other_words")
 PAGE_SETS = ("first", "second", "third", "fourth", "fifth", "sixth")
-OTHER_WORDS_SETS = (
+DEVELOPMENT_SETS = (
     *PAGE_SETS,
     "seventh",
     "eighth",
@@ -72,6 +72,7 @@ OTHER_WORDS_SETS = (
     "thirteenth",
     "fourteenth",
 )
+"""Sets of ``OTHER_WORDS`` that weights are fitted on."""
 KEPT_SETS = ("fifteenth", "sixteenth", "seventeenth")
 """Sets of ``OTHER_WORDS`` that are only measured."""
 

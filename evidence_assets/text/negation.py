@@ -12,12 +12,6 @@ _DENIAL = re.compile(
     rf"\b(?:{_NOT}|hardly|contrary|false|untrue|wrong(?:ly)?|myth|unable|fails?|denie[ds]|disproved)\b|{_SHORT_NOT}",
     re.IGNORECASE,
 )
-_NO_DENIAL = re.compile(
-    r"\b(?:(?:no|not) (?:later|earlier|sooner|more|less|fewer) than|not (?:only|just)|whether or not"
-    r"|no (?:doubt|matter)|without (?:delay|fail|exception))\b",
-    re.IGNORECASE,
-)
-"""Phrases with a negation that deny nothing: "no later than 7.30"."""
 _EXCLUSION = re.compile(rf"\b(?:{_NOT}|except|incorrect|wrong|unlikely)\b|{_SHORT_NOT}", re.IGNORECASE)
 
 _EXCEPTION = (
@@ -55,10 +49,8 @@ def is_denial(clause: str) -> bool:
 
     >>> is_denial("Aspirin does not lower glucose."), is_denial("Without insulin there is no cure.")
     (True, False)
-    >>> is_denial("Ring no later than 7.30.")
-    False
     """
-    return len(_DENIAL.findall(_NO_DENIAL.sub("", clause))) % 2 == 1
+    return len(_DENIAL.findall(clause)) % 2 == 1
 
 
 def has_exclusion(reply: str) -> bool:

@@ -161,11 +161,12 @@ def test_two_rows_of_different_documents_carry_no_sentence() -> None:
 
 
 CAMP_ROWS = (
-    EvidenceItem("h1", "sentence", "d", "0:60", "Ring no later than 7.30 that day, and report faults without delay."),
+    EvidenceItem("h1", "sentence", "d", "0:60", "Report faults to the office without delay."),
     EvidenceItem(
         "h2", "sentence", "d", "70:140", "The wheel has been licensed since 2020 and is sold without a warranty."
     ),
     EvidenceItem("h3", "sentence", "d", "150:210", "Medical help is in the hands of the ambulance service."),
+    EvidenceItem("h5", "sentence", "d", "290:340", "No more than two people may sleep in a tent."),
     EvidenceItem("h4", "sentence", "d", "220:280", "The wheel is 4.8 metres across and painted in harbour colours."),
 )
 
@@ -173,7 +174,8 @@ CAMP_ROWS = (
 @pytest.mark.parametrize(
     ("question", "reply", "text"),
     [
-        ("By what time must I ring?", "You must ring by 7.30.", "You must ring by 7.30."),
+        ("Where do I report faults?", "To the office.", "To the office."),
+        ("How many may sleep there?", "More than two.", None),
         ("When was it licensed?", "2020", "2020"),
         ("Who gives medical help?", "The ambulance service.", "The ambulance service."),
         ("Who gives medical help?", "It is in hands.", None),
@@ -181,7 +183,7 @@ CAMP_ROWS = (
         ("What do you see when a wheel is painted?", "Harbour colors.", "Harbour colors."),
     ],
 )
-def test_replies_that_were_once_refused(question: str, reply: str, text: str | None) -> None:
+def test_set_phrases_kinds_and_spellings_are_read(question: str, reply: str, text: str | None) -> None:
     assert answer(question, reply, rows=CAMP_ROWS).answer == text
 
 
@@ -204,9 +206,7 @@ def test_a_signal_says_whether_one_row_is_cited() -> None:
         ("How much is parking at the lake?", "Parking costs 5 euros.", {"missing": 1.0, "carried": 1.0}),
     ],
 )
-def test_signals_say_which_words_of_question_and_reply_are_not_in_the_rows(
-    question: str, reply: str, expected: dict[str, float]
-) -> None:
+def test_signals_count_words_that_the_rows_lack(question: str, reply: str, expected: dict[str, float]) -> None:
     signals = draft_signals(question, reply, OTHER_ROWS)
     assert {name: signals[name] for name in expected} == expected
 
@@ -266,7 +266,7 @@ class OneAnswer:
 
 
 @pytest.mark.parametrize(("judgement", "is_kept"), [("A", True), ("B", False)])
-def test_an_answer_of_the_rules_stays_unless_the_model_denies_its_row(judgement: str, is_kept: bool) -> None:
+def test_an_answer_of_the_rules_stays_unless_the_model_doubts_its_row(judgement: str, is_kept: bool) -> None:
     by_rules = ShortAnswer("1911", "answered", ("1911",), ("e2",), 0.9)
     model = LanguageModel(ScriptedGenerator(lambda request: judgement if request.choices else "N/A"))
     tasks = [ShortTask(make_question("When was the kiln sold?"), (), ROWS)]
@@ -281,19 +281,19 @@ def test_an_answer_of_the_rules_stays_unless_the_model_denies_its_row(judgement:
 class RatingGenerator(ScriptedGenerator):
     """A generator that says yes, with given log odds."""
 
-    def __init__(self, odds: float) -> None:
+    def __init__(self, value: float) -> None:
         super().__init__("A")
-        self._odds = odds
+        self._value = value
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        return [replace(completion, choice_log_probs=(self._odds, 0.0)) for completion in super().generate(requests)]
+        return [replace(completion, choice_log_probs=(self._value, 0.0)) for completion in super().generate(requests)]
 
 
-@pytest.mark.parametrize(("odds", "is_kept"), [(MIN_LOG_ODDS - 0.1, False), (MIN_LOG_ODDS + 0.1, True)])
-def test_an_answer_of_the_rules_needs_odds_of_its_row(odds: float, is_kept: bool) -> None:
+@pytest.mark.parametrize(("value", "is_kept"), [(MIN_LOG_ODDS - 0.1, False), (MIN_LOG_ODDS + 0.1, True)])
+def test_an_answer_of_the_rules_needs_a_minimum_of_log_odds(value: float, is_kept: bool) -> None:
     by_rules = ShortAnswer("1911", "answered", ("1911",), ("e2",), 0.9)
     task = ShortTask(make_question("When was the kiln sold?"), (), ROWS)
-    checked = CheckedRules(LanguageModel(RatingGenerator(odds)), OneAnswer(by_rules))
+    checked = CheckedRules(LanguageModel(RatingGenerator(value)), OneAnswer(by_rules))
     assert checked.answer([task]) == [by_rules if is_kept else NO_ANSWER]
 
 
