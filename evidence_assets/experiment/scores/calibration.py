@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import polars as pl
+
 from evidence_assets.experiment.scores.metrics import Half, calibration_error, halve
 from evidence_assets.experiment.scores.scoring import is_correct
 from evidence_assets.experiment.stored_rows import PredictionRow, QuestionRow, typed_rows
@@ -35,9 +37,8 @@ AnswersByModel = dict[tuple[str, str], list[GradedAnswer]]
 
 def read_graded_answers(lake: Lake, half: Half) -> AnswersByModel:
     """Answers of all variants to the questions with gold answers, on one half of each benchmark by question id."""
-    questions = lake.read("questions").unique("question_id")
-    halves = (halve(group, half) for group in questions.partition_by("benchmark"))
-    graded = {row["question_id"]: row for group in halves for row in typed_rows(group, QuestionRow) if row["gold"]}
+    questions = _read_half(lake, half)
+    graded = {row["question_id"]: row for row in typed_rows(questions, QuestionRow) if row["gold"]}
     answers: AnswersByModel = {}
     for asset in sorted(asset for table, asset in lake.assets() if table == "predictions"):
         for row in typed_rows(lake.read("predictions", asset), PredictionRow):
@@ -58,6 +59,16 @@ def read_graded_answers(lake: Lake, half: Half) -> AnswersByModel:
             )
             answers.setdefault(key, []).append(answer)
     return answers
+
+
+def _read_half(lake: Lake, half: Half) -> pl.DataFrame:
+    """Half of the questions of each benchmark; in all its subsets, a question is in the same half."""
+    benchmark = pl.col("benchmark").str.split(".").list.first().alias("whole")
+    first_id = pl.col("question_id").min().over("whole", "source_id").alias("first_id")
+    questions = lake.read("questions").unique("question_id").with_columns(benchmark).with_columns(first_id)
+    distinct = questions.filter(pl.col("question_id") == pl.col("first_id"))
+    ids = [halve(group, half)["question_id"] for group in distinct.partition_by("whole")]
+    return questions.filter(pl.col("first_id").is_in(pl.concat(ids).implode() if ids else []))
 
 
 def fit_answers(answers: Sequence[GradedAnswer]) -> Fit:

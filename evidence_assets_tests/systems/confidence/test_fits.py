@@ -99,6 +99,30 @@ def test_only_first_halves_are_fitted(world: SmallWorld) -> None:
         world.make(ASSET)
 
 
+def test_a_question_is_in_the_same_half_of_each_subset(tmp_path: Path) -> None:
+    """Questions 0 to 9 and, in a subset under other ids, 0 to 5; the subset's own halves would part elsewhere."""
+    lake = Lake.create(tmp_path / "lake")
+    for benchmark, count, prefix in (("set", 10, "q"), ("set.first6", 6, "a")):
+        ids = [f"{prefix}{number:02d}" for number in range(count)]
+        questions = [
+            question(number, benchmark, "A", question_id=name, source_id=f"s{number}", **OPTIONS)
+            for number, name in enumerate(ids)
+        ]
+        signals = [{"name": "share", "value": 0.5}, {"name": "answered", "value": 1.0}]
+        predictions = [
+            prediction(number, "A", benchmark, question_id=name, prediction_id=f"p{name}", signals=signals)
+            for number, name in enumerate(ids)
+        ]
+        lake.write("questions/mcqa", f"{benchmark}|0", {"questions": as_stored("questions", questions)})
+        lake.write("predictions/mcqa/some", f"{benchmark}|0", {"predictions": as_stored("predictions", predictions)})
+    first, second = (
+        {answer.question_id for answers in read_graded_answers(lake, half).values() for answer in answers}
+        for half in ("first", "second")
+    )
+    assert first == {*(f"q{n:02d}" for n in range(5)), *(f"a{n:02d}" for n in range(5))}
+    assert second == {*(f"q{n:02d}" for n in range(5, 10)), "a05"}
+
+
 def test_a_left_out_set_is_not_in_its_fit(world: SmallWorld) -> None:
     answers = read_graded_answers(world.lake, "first")["options", "m"]
     without = fits_without_each_set(answers)
