@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
+
+import polars as pl
 
 from evidence_assets.benchmarks import official, user_benchmark
 from evidence_assets.benchmarks.dataset_info import DatasetInfo, PairReader, Reader, find_dataset
@@ -116,8 +119,8 @@ def read_benchmark_questions(
         questions = benchmark.subset.select(q for q in questions if q.split == benchmark.split)
         if listed := benchmark.subset.listed:
             questions = _select_listed(questions, lake.raw_path(listed.file))
-    forms = _read_answer_forms(lake, benchmark)
-    renamed = (replace(_add_forms(question, forms), benchmark=benchmark.name) for question in questions)
+    named = _add_names(lake, benchmark, questions)
+    renamed = (replace(question, benchmark=benchmark.name) for question in named)
     return require_items(renamed, lambda: BadInput("contains no questions; add at least one", file=file))
 
 
@@ -131,12 +134,28 @@ def _select_listed(questions: Iterable[QuestionRecord], file: Path) -> Iterator[
         raise BadInput(f"{source_id} is not a question of the benchmark. Remove the line", file=file, line=line)
 
 
-def _read_answer_forms(lake: Lake, benchmark: Benchmark) -> dict[str, list[str]]:
-    """Label and aliases of ids, from the benchmark's file of names and, if it is there, that of aliases."""
+def _add_names(lake: Lake, benchmark: Benchmark, questions: Iterable[QuestionRecord]) -> Iterable[QuestionRecord]:
+    """The questions with the names of ids, from the benchmark's file of names and, if it is there, that of aliases."""
     files = [lake.raw_path(name) for name in (benchmark.names, benchmark.aliases) if name]
     if benchmark.aliases and not files[-1].exists():
         files.pop()
-    return {identifier: forms for file in files for identifier, forms in read_labels(file).items()}
+    if not files:
+        return questions
+    questions = list(questions)
+    words = {word for question in questions for word in _possible_ids(question)}
+    forms: dict[str, list[str]] = {}
+    for file in files:
+        labels = read_labels(file).filter(pl.col("id").is_in(words))
+        forms |= {identifier: [label, *aliases] for identifier, label, aliases in labels.iter_rows()}
+    return [_add_forms(question, forms) for question in questions]
+
+
+def _possible_ids(question: QuestionRecord) -> Iterator[str]:
+    """What may be an id: answers, their aliases, and words of gold facts."""
+    yield from question.gold
+    yield from chain.from_iterable(question.aliases or ())
+    for gold in question.gold_evidence:
+        yield from gold.text.split()
 
 
 def _add_forms(question: QuestionRecord, forms: Mapping[str, Sequence[str]]) -> QuestionRecord:

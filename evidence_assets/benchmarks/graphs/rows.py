@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -41,34 +40,39 @@ def triple_id(head: str, relation: str, tail: str) -> str:
     return content_id("triple", head, relation, tail)
 
 
-def read_names(file: Path) -> dict[str, str]:
-    """Read the first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
-    names = {identifier: forms[0] for identifier, forms in _read_forms(file).items()}
-    counts = Counter(names.values())
-    return {identifier: name if counts[name] == 1 else f"{name} ({identifier})" for identifier, name in names.items()}
+def read_names(file: Path) -> pl.DataFrame:
+    """Read id and first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
+    first = _read_forms(file).unique("id", keep="first", maintain_order=True)
+    with_id = pl.concat_str("name", pl.lit(" ("), "id", pl.lit(")"))
+    return first.with_columns(pl.when(pl.col("name").is_unique()).then("name").otherwise(with_id).alias("name"))
 
 
-def read_labels(file: Path) -> dict[str, list[str]]:
-    """Read the label of each id, which is its name without the id as suffix, and its aliases."""
-    return {
-        identifier: [name.removesuffix(f" ({identifier})") or name, *aliases]
-        for identifier, (name, *aliases) in _read_forms(file).items()
-    }
+def read_labels(file: Path) -> pl.DataFrame:
+    """Read id, label and aliases of each id; the label is its first name without the id as suffix."""
+    forms = _read_forms(file).group_by("id", maintain_order=True).agg("name")
+    name = pl.col("name").list.first()
+    without_id = name.str.strip_suffix(pl.concat_str(pl.lit(" ("), "id", pl.lit(")")))
+    label = pl.when(without_id == "").then(name).otherwise(without_id)
+    return forms.select("id", label.alias("label"), pl.col("name").list.slice(1).alias("aliases"))
 
 
-def _read_forms(file: Path) -> dict[str, list[str]]:
-    """Read the names of each id in the order of their lines."""
-    forms: dict[str, list[str]] = {}
-    for _, (identifier, name) in named_columns(file, "id", "name"):
-        forms.setdefault(identifier, []).append(name)
-    return forms
+def _read_forms(file: Path) -> pl.DataFrame:
+    """Read id and name of each line."""
+    lines = (fields for _, fields in named_columns(file, "id", "name"))
+    schema = {"id": pl.String, "name": pl.String}
+    frames = [pl.DataFrame(schema=schema)]
+    while batch := list(islice(lines, ROWS_PER_FRAME)):
+        frames.append(pl.DataFrame(batch, schema=schema, orient="row"))
+    return pl.concat(frames)
 
 
 def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[pl.DataFrame]:
     """Rows of ``triples`` of one source, in frames of bounded size."""
     triples = _read_triples(source, raw, vocabulary)
+    names = read_names(raw / source.names) if source.names else None
     while batch := list(islice(triples, ROWS_PER_FRAME)):
         rows = pl.DataFrame(batch, schema=RECORD_SCHEMA, orient="row")
+        rows = rows if names is None else _name_ends(rows, names)
         ids = [triple_id(*row) for row in rows.select("head", "relation", "tail").iter_rows()]
         location = pl.concat_str(pl.lit(f"{source.paths[0]}:"), pl.col("line").cast(pl.String))
         yield rows.select(
@@ -82,16 +86,20 @@ def triple_frames(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Ite
 
 
 def _read_triples(source: GraphSource, raw: Path, vocabulary: Vocabulary) -> Iterator[TripleRecord]:
-    """The triples of one source with the relations of the vocabulary, and with names instead of ids."""
+    """The triples of one source with the relations of the vocabulary."""
     files = [raw / path for path in source.paths]
     graph_format = find_format(source.format, files)
     triples = graph_format.read(*files)
     if graph_format.vocabulary:
         triples = vocabulary.translate(triples, graph_format.vocabulary)
-    if source.names:
-        names = read_names(raw / source.names)
-        triples = (t._replace(head=names.get(t.head, t.head), tail=names.get(t.tail, t.tail)) for t in triples)
     return triples
+
+
+def _name_ends(rows: pl.DataFrame, names: pl.DataFrame) -> pl.DataFrame:
+    """The triples with names instead of known ids."""
+    ids = pl.concat([rows["head"], rows["tail"]]).unique()
+    used = names.filter(pl.col("id").is_in(ids.implode()))
+    return rows.with_columns(pl.col(end).replace(used["id"], used["name"]) for end in ("head", "tail"))
 
 
 def sort_triples(frames: Iterable[pl.DataFrame], folder: Path) -> Iterator[pl.DataFrame]:
@@ -103,20 +111,21 @@ def sort_triples(frames: Iterable[pl.DataFrame], folder: Path) -> Iterator[pl.Da
 
 def read_synonyms(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     """Read the (name, alias) pairs of all sources."""
-    pairs = []
+    schema = {"name": pl.String, "alias": pl.String}
+    frames = [pl.DataFrame(schema=schema)]
     for source in sources:
         files = [raw / path for path in source.paths]
-        pairs += list(find_format(source.format, files).synonyms(files))
-        pairs += [(name, node_id) for node_id, name in read_names(raw / source.names).items()] if source.names else []
-    return pl.DataFrame(pairs, schema={"name": pl.String, "alias": pl.String}, orient="row").unique(maintain_order=True)
+        frames.append(pl.DataFrame(find_format(source.format, files).synonyms(files), schema=schema, orient="row"))
+        if source.names:
+            frames.append(read_names(raw / source.names).select("name", pl.col("id").alias("alias")))
+    return pl.concat(frames).unique(maintain_order=True)
 
 
 def read_node_labels(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     """Read the label and the aliases of all names that have their id as a suffix, or aliases."""
-    rows = []
-    for source in sources:
-        labels = read_labels(raw / source.names) if source.names else {}
-        names = read_names(raw / source.names) if source.names else {}
-        named = [(names[identifier], label, aliases) for identifier, (label, *aliases) in labels.items()]
-        rows += [(name, label, aliases) for name, label, aliases in named if label != name or aliases]
-    return pl.DataFrame(rows, schema=LABEL_SCHEMA, orient="row").unique("name", keep="first", maintain_order=True)
+    frames = [LABEL_SCHEMA.to_frame()]
+    for file in [raw / source.names for source in sources if source.names]:
+        named = read_names(file).join(read_labels(file), on="id", maintain_order="left")
+        named = named.filter((pl.col("label") != pl.col("name")) | (pl.col("aliases").list.len() > 0))
+        frames.append(named.select("name", "label", pl.col("aliases").alias("further_names")))
+    return pl.concat(frames).unique("name", keep="first", maintain_order=True)
