@@ -91,8 +91,8 @@ class ExtractiveShortAnswers:
     def _answer(self, task: ShortTask) -> ShortAnswer:
         if not any(fact.sourced for fact in task.facts):
             return self._answer_by_texts(task) if task.texts else NO_ANSWER
-        if _is_negated(task.question.text):
-            return NO_ANSWER
+        if _is_negated(task.question.text) or asks_yes_or_no(task.question.text):
+            return NO_ANSWER  # the ends of paths are names
         answer = self._answer_by_facts(task)
         return self._confirm_by_text(task, answer) if task.texts and answer.supported else answer
 

@@ -35,6 +35,10 @@ _DATE = "date"
 _NAMED_MEASURES = frozenset(("length", "duration"))
 """Measures whose unit does not say what is measured: 14 metres may be a height or a width."""
 
+_BOUNDS = frozenset(("before", "after", "until", "by", "over", "under", "than", "least", "most", "to"))
+"""Before a number, these say that the value is another one."""
+_RATE_MARKS = frozenset(("per", "a", "an", "each", "every", "for"))
+
 _Amount = tuple[float, str]
 """A number and its unit, or what it counts."""
 
@@ -136,11 +140,20 @@ def _is_about(words: Sequence[Word], n: int, comparison: _Comparison) -> bool:
 def _read_amounts(words: Sequence[Word], comparison: _Comparison) -> Iterator[_Amount]:
     """Amounts of a clause that the comparison may measure."""
     for n, word in enumerate(words):
-        if word.is_number and not word.is_ordinal:
+        if word.is_number and not word.is_ordinal and (n == 0 or words[n - 1].lower not in _BOUNDS):
             unit = _find_unit(words, n, comparison)
             values = parse_values(word.text if word.text[0].isdigit() else stem(word.lower))
             if unit and values:
-                yield values[0].value, unit
+                yield values[0].value, unit if unit == _DATE else unit + _find_rate(words[n + 1 :])
+
+
+def _find_rate(after: Sequence[Word]) -> str:
+    """What the amount before these words is for: " per night"; amounts for different things are not compared."""
+    marks = [n for n, word in enumerate(after[:2]) if word.lower in _RATE_MARKS]
+    if not marks:
+        return ""
+    nouns = [word.stem for word in after[marks[0] + 1 :] if word.is_content]
+    return " per " + " ".join(nouns[:2])
 
 
 def _find_unit(words: Sequence[Word], n: int, comparison: _Comparison) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from evidence_assets.extractive.spans.questions import analyze_question
+from evidence_assets.extractive.spans.roles import have_equal_prepositions
 from evidence_assets.reasoning.tasks import EvidenceItem
 from evidence_assets.text.negation import is_denial
 from evidence_assets.text.tokens import split_tokens
@@ -30,7 +31,15 @@ class CitedAnswer:
 
 
 def find_text_below(question: str, items: Sequence[EvidenceItem]) -> CitedAnswer | None:
-    """The text below the question, if the question or one with the same content words is a line of the evidence."""
+    """The text below the question, if the question or one with the same content words is a line of the evidence.
+
+    None if there are several such lines, as below different headings, with other texts.
+    """
+    answers = {answer.text: answer for answer in _find_texts_below(question, items)}
+    return next(iter(answers.values())) if len(answers) == 1 else None
+
+
+def _find_texts_below(question: str, items: Sequence[EvidenceItem]) -> Iterator[CitedAnswer]:
     for line, (lines, rows) in iterate_lines(items):
         match = _QUESTION_LINE.match(line)
         if match is None or not is_same_question(question, match["text"]):
@@ -38,8 +47,7 @@ def find_text_below(question: str, items: Sequence[EvidenceItem]) -> CitedAnswer
         below = list(rows_below(lines, rows))
         text = _ANSWER_LABEL.sub("", " ".join(" ".join(text for text, _ in below).split()))
         if text:
-            return CitedAnswer(text, tuple(dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])))
-    return None
+            yield CitedAnswer(text, tuple(dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])))
 
 
 def iterate_lines(items: Sequence[EvidenceItem]) -> Iterator[tuple[str, tuple[Sequence[str], Sequence[EvidenceItem]]]]:
@@ -72,7 +80,7 @@ def _start(item: EvidenceItem) -> int:
 
 
 def is_same_question(a: str, b: str) -> bool:
-    """Whether two questions have the same words, or the same content words, kind and polarity.
+    """Whether two questions have the same words, or the same content words, kind, polarity and prepositions.
 
     >>> is_same_question("Can I renew my card?", "can I renew a card?"), is_same_question("Who cooks?", "When is it?")
     (True, False)
@@ -85,6 +93,7 @@ def is_same_question(a: str, b: str) -> bool:
         and content == _content(b)
         and _kind(a) == _kind(b)
         and is_denial(a) == is_denial(b)
+        and have_equal_prepositions(a, b)
     )
 
 

@@ -121,6 +121,8 @@ def _has_role(words: Sequence[Word], span: range, focus: QuestionFocus) -> bool:
     after = [word for word in words[span.stop :] if not word.is_mark]
     question_words = [word.lower for word in focus.words if not word.is_mark]
     has_be = not _BE.isdisjoint(word.lower for word in words)
+    if before == "by" and focus.kind == "person" and not _may_be_agent(words, span):
+        return False
     if before == "by":
         return (focus.is_subject or "by" in question_words) and has_be
     if focus.is_subject:
@@ -133,6 +135,11 @@ def _has_role(words: Sequence[Word], span: range, focus: QuestionFocus) -> bool:
         is_object = (not has_be or before in LISTS["forms_of_be"]) and not content_stems(after)
         return is_object and _is_in_order(words[: span.start], focus)
     return bool(after) and after[0].lower in LISTS["forms_of_be"] and _is_in_order(after, focus)
+
+
+def _may_be_agent(words: Sequence[Word], span: range) -> bool:
+    """Whether the words after "by" may be people: not "card", "noon" and "the river"."""
+    return words[span[0]].lower not in LISTS["no_agents"] | LISTS["months"] | LISTS["days"]
 
 
 def _is_in_order(words: Sequence[Word], focus: QuestionFocus) -> bool:

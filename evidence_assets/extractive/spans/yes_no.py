@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evidence_assets.extractive.spans.passages import Passage
+from evidence_assets.extractive.spans.roles import have_equal_roles, key
 from evidence_assets.text.negation import OPPOSITES, is_denial
 from evidence_assets.text.sentences import split_clauses
-from evidence_assets.text.tokens import LISTS, Word, split_tokens
+from evidence_assets.text.tokens import AUXILIARIES, LISTS, Word, split_tokens
 
 YesNo = Literal["yes", "no"]
 MIN_CONTENT_WORDS = 2
@@ -24,6 +25,15 @@ _NECESSITY = re.compile(
 _PERMISSION = re.compile(
     r"^\s*(?:can|could|may|am|(?:is|are)\b.*\b(?:allowed|permitted|forbidden|prohibited))\b", re.IGNORECASE
 )
+_RULE_WORDS = (LISTS["permissions"] | LISTS["prohibitions"]) - AUXILIARIES
+_PAST = re.compile(r"^\s*(?:did|was|were|has|have|had)\b", re.IGNORECASE)
+_FUTURE = re.compile(r"\b(?:will|would|shall)\b", re.IGNORECASE)
+_UNFULFILLED = re.compile(
+    r"\b(?:fail|tr[iy]|plan|hop|want|wish|mean|intend|refus|threaten|promis)(?:e|ed|ied|s|es|ies|ned|ning|ing)? to\b"
+    r"|(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )\bused to\b|\b(?:almost|formerly|previously)\b",
+    re.IGNORECASE,
+)
+"""What did not happen, or holds no more: "failed to win", "used to have a café"."""
 _MODAL = LISTS["permissions"] | LISTS["prohibitions"] | LISTS["necessities"]
 
 
@@ -59,27 +69,49 @@ def find_verdict(question: str, passages: Sequence[Passage]) -> Verdict | None:
 
 def _find_verdicts(question: str, passages: Sequence[Passage]) -> Iterator[Verdict]:
     words = split_tokens(question)
-    content = [w for w in words if w.is_content and w.lower not in _MODAL and w.lower not in LISTS["light_verbs"]]
+    content = [word for word in words if _is_significant(word)]
     is_bound = _EMPTY_SUBJECT.match(question) or not any(word.lower in _UNBOUND for word in words)
-    if len(content) < MIN_CONTENT_WORDS or not is_bound:
+    find_clause = _find_clause if len(content) >= MIN_CONTENT_WORDS else _find_rule
+    if not is_bound:
         return
     for passage in passages:
-        clause = _find_clause(content, passage)
+        clause = find_clause(content, passage)
         if clause:
             yield Verdict(judge_clause(question, clause), passage)
+
+
+def _is_significant(word: Word) -> bool:
+    """Whether a statement that settles a question must have a word."""
+    return word.is_content and (word.is_month or word.lower not in _MODAL) and word.lower not in LISTS["light_verbs"]
+
+
+def _find_rule(content: Sequence[Word], passage: Passage) -> str:
+    """A clause that permits or forbids just what the one content word of a question says: "Dogs are admitted"."""
+    for clause in split_clauses(passage.text):
+        words = split_tokens(clause)
+        is_rule = not _RULE_WORDS.isdisjoint(word.lower for word in words)
+        if is_rule and content and {word.stem for word in words if _is_significant(word)} == {content[0].stem}:
+            return clause
+    return ""
 
 
 def _find_clause(content: Sequence[Word], passage: Passage) -> str:
     """The shortest clause with all content words, names in the same order; the whole passage if no clause has them."""
     for clause in [*split_clauses(passage.text), passage.text]:
-        stems = [word.stem for word in split_tokens(f"{passage.item.title} {passage.referent} {clause}")]
-        n_own = len({word.stem for word in split_tokens(clause)} & {word.stem for word in content})
+        keys = [key(word) for word in split_tokens(f"{passage.item.title} {passage.referent} {clause}")]
+        n_own = len({key(word) for word in split_tokens(clause)} & {key(word) for word in content})
         if n_own < MIN_CONTENT_WORDS:
             continue
-        names = [stems.index(word.stem) for word in content[1:] if word.is_capital and word.stem in stems]
-        if all(word.stem in stems for word in content) and names == sorted(names):
+        names = [keys.index(key(word)) for word in content[1:] if word.is_capital and key(word) in keys]
+        if all(key(word) in keys for word in content) and names == sorted(names):
             return clause
     return ""
+
+
+def _is_unfulfilled(question: str, clause: str) -> bool:
+    """Whether a clause tells of attempts, plans or former times, and the question does not."""
+    is_to_come = _PAST.match(question) is not None and _FUTURE.search(clause) is not None
+    return is_to_come or (_UNFULFILLED.search(clause) is not None and not _UNFULFILLED.search(question))
 
 
 def judge_clause(question: str, clause: str) -> YesNo | None:
@@ -87,6 +119,8 @@ def judge_clause(question: str, clause: str) -> YesNo | None:
     words = {word.lower for word in split_tokens(clause)}
     question_words = {word.lower for word in split_tokens(question)}
     if (words & LISTS["restrictions"]) - question_words or len(split_clauses(clause)) > 1:
+        return None
+    if _is_unfulfilled(question, clause) or not have_equal_roles(question, clause):
         return None
     is_denied = is_denial(clause) != bool(words & LISTS["prohibitions"])
     is_asked_denied = is_denial(question) != bool(question_words & LISTS["prohibitions"])

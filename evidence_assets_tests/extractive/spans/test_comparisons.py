@@ -73,6 +73,26 @@ def test_a_missing_other_or_uncertain_value_is_no_answer(question: str) -> None:
     assert compare(question) is None
 
 
+@pytest.mark.parametrize(
+    ("question", "first", "second"),
+    [
+        (
+            "Which is cheaper, the tent or the hut?",
+            "The tent costs 12 euros per night.",
+            "The hut costs 50 euros per week.",
+        ),
+        (
+            "Which is cheaper, the tent or the hut?",
+            "The tent costs 20 euros for four people.",
+            "The hut costs 12 euros.",
+        ),
+        ("Which is older, the tent or the hut?", "The tent was built before 1890.", "The hut was built in 1880."),
+    ],
+)
+def test_rates_and_bounds_are_not_compared(question: str, first: str, second: str) -> None:
+    assert compare(question, first, second) is None
+
+
 def test_another_dimension_is_no_answer() -> None:
     question = "Which is higher, the garden wall or the tower?"
     assert compare(question, "The garden wall is 30 metres high.", "The tower is 20 metres high.") is not None

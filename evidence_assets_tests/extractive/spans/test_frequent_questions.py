@@ -5,7 +5,9 @@ import pytest
 from evidence_assets.extractive.spans.frequent_questions import find_text_below
 from evidence_assets.reasoning.tasks import EvidenceItem
 
-FAQ = "**Can I renew a card?**\nYes, twice.\n\n## What does a lost card cost?\nA new one costs 3 euros."
+FAQ = "**Can I renew a card?**\nYes, twice.\n\n## What does a lost card cost?\nA new one costs 3 euros.\n\n"
+FAQ += "## Can I pay after the tour?\nYes, at the desk.\n\n# Shop\n## When is it open?\nAt ten.\n\n"
+FAQ += "# Pool\n## When is it open?\nAt six."
 
 
 def cut(*spans: tuple[int, int]) -> list[EvidenceItem]:
@@ -24,6 +26,9 @@ ROWS = cut((0, 35), (37, len(FAQ)))
         ("When does a lost card cost?", None),
         ("Can I renew a book?", None),
         ("Can I not renew my card?", None),
+        ("Can I pay before the tour?", None),
+        ("Can I pay after a tour?", "Yes, at the desk."),
+        ("When is it open?", None),
     ],
 )
 def test_same_question(question: str, expected: str | None) -> None:

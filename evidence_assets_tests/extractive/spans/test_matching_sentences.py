@@ -38,6 +38,10 @@ def test_the_words_that_a_question_lacks_are_the_answer(question: str, sentence:
     ("question", "sentence"),
     [
         ("Who repairs the roof?", "The roof is heated with wood."),
+        ("Who paid the bill?", "The bill was paid by card."),
+        ("Who cleans the hut?", "The hut is cleaned by noon."),
+        ("Who held the feast?", "The feast was held by the river."),
+        ("Who must return the keys?", "The keys must be returned by the end of June."),
         ("Who catches wasps?", "Swarms are caught by the youngest apprentice."),
         ("Whom did Tom help yesterday?", "Tom was helped yesterday by Ann."),
         ("Whom did Tom help yesterday?", "Ann helped Tom yesterday."),

@@ -1,0 +1,145 @@
+"""Whether a statement with the content words of a question gives them the same roles.
+
+"The museum is bigger than the library" does not say that the library is, "above the mat" is not under it, and the shop
+of a museum may open when the museum does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from itertools import zip_longest
+
+from evidence_assets.text.tokens import AUXILIARIES, DETERMINERS, LISTS, PREPOSITIONS, Word, split_tokens
+
+_KINDS = dict(pair.split("=") for pair in LISTS["preposition_kinds"])
+"""Prepositions that exclude others, by one of those that say the same."""
+_POSSESSIVE = frozenset(("'s", "’s"))
+_VERBS = AUXILIARIES - _POSSESSIVE | {"cannot"}
+_KNOWN = DETERMINERS - {"a", "an", "any", "some", "each", "every", "no"}
+"""Before a noun, these say that a known thing is meant, whatever adjectives it has."""
+MIN_ORDERED = 3
+"""Minimum words without a preposition whose first and last may be exchanged: subject, verb and object."""
+
+
+def key(word: Word) -> tuple[str, bool]:
+    """What equal words have in common; the month May is no modal verb."""
+    return word.stem, word.is_month
+
+
+def have_equal_roles(question: str, statement: str) -> bool:
+    """Whether the words of a question have, in a statement with all of them, the same prepositions, order and owners.
+
+    >>> have_equal_roles("Is the key under the mat?", "The key is under the mat.")
+    True
+    >>> have_equal_roles("Is the key under the mat?", "The key is above the mat.")
+    False
+    """
+    words = split_tokens(question)
+    others = split_tokens(statement)
+    asked = {key(word) for word in words if word.is_content}
+    return (
+        _have_equal_prepositions(words, others)
+        and _are_in_order(words, others, asked)
+        and not _is_of_another(others, asked)
+    )
+
+
+def have_equal_prepositions(a: str, b: str) -> bool:
+    """Whether no content word of both texts has a preposition in one that says another thing in the other.
+
+    >>> have_equal_prepositions("Can I pay before the tour?", "Can I pay after the tour?")
+    False
+    """
+    return _have_equal_prepositions(split_tokens(a), split_tokens(b))
+
+
+def _have_equal_prepositions(words: Sequence[Word], others: Sequence[Word]) -> bool:
+    first, second = ({word: _KINDS.get(name, "") for word, name in _find_prepositions(w)} for w in (words, others))
+    if "than" in {*first.values(), *second.values()}:
+        return first == {word: kind for word, kind in second.items() if word in first}
+    shared = first.keys() & second.keys()
+    return all(first[word] == second[word] or not (first[word] and second[word]) for word in shared)
+
+
+def _find_prepositions(words: Sequence[Word]) -> Iterator[tuple[tuple[str, bool], str]]:
+    """Each content word with the preposition before its noun, or an empty text."""
+    preposition = ""
+    has_noun = False
+    for word, following in zip_longest(words, words[1:]):
+        if word.is_content:
+            yield key(word), preposition
+            has_noun = True
+        elif word.lower in PREPOSITIONS:
+            preposition = "" if _is_infinitive(word, following) else word.lower
+            has_noun = False
+        elif word.is_mark or word.lower in AUXILIARIES or (has_noun and word.lower in DETERMINERS):
+            preposition = ""
+
+
+def _is_infinitive(word: Word, following: Word | None) -> bool:
+    """Whether "to" may begin an infinitive: "allowed to use"."""
+    return word.lower == "to" and following is not None and following.is_content and not following.is_capital
+
+
+def _are_in_order(words: Sequence[Word], others: Sequence[Word], asked: set[tuple[str, bool]]) -> bool:
+    """Whether subject and object, which have no preposition, are not exchanged."""
+    first, second = (
+        list(dict.fromkeys(word for word, preposition in _find_prepositions(w) if word in asked and not preposition))
+        for w in (words, others)
+    )
+    shared = [word for word in first if word in second]
+    places = [second.index(word) for word in shared]
+    return len(shared) < MIN_ORDERED or places[0] < places[-1]
+
+
+def _is_of_another(words: Sequence[Word], asked: set[tuple[str, bool]]) -> bool:
+    """Whether a statement is about something of what is asked for, or about some of it: "Small dogs are admitted"."""
+    kinds = [_Kind.of(word, asked) for word in words]
+    if any(kind is _Kind.ASKED and _owns_another(words[n + 1 :], kinds[n + 1 :]) for n, kind in enumerate(kinds)):
+        return True
+    start = kinds.index(_Kind.ASKED)
+    is_verb = [word.lower in _VERBS for word in words]
+    if not any(is_verb[start:]):
+        return False
+    end = is_verb.index(True, start)
+    return _is_some(words[:start], kinds[:start]) or _is_qualified(words[start:end], kinds[start:end])
+
+
+class _Kind(Enum):
+    """What a word of a statement is to a question."""
+
+    ASKED = "of the question"
+    OTHER = "another content word"
+    FUNCTION = "a function word, mark or number"
+
+    @classmethod
+    def of(cls, word: Word, asked: set[tuple[str, bool]]) -> _Kind:
+        if key(word) in asked:
+            return cls.ASKED
+        return cls.OTHER if word.is_content and not word.is_number else cls.FUNCTION
+
+
+def _owns_another(words: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
+    """Whether "'s" and another content word follow: "Anna's sister"."""
+    return len(words) > 1 and words[0].lower in _POSSESSIVE and kinds[1] is _Kind.OTHER
+
+
+def _is_some(before: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
+    """Whether the words before a noun restrict it: "small", unless it is known, as in "the small"."""
+    is_restricted = bool(kinds) and kinds[-1] is _Kind.OTHER
+    return is_restricted and not any(word.lower in _KNOWN for word in before)
+
+
+def _is_qualified(subject: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
+    """Whether another noun, or a preposition with another word, follows a word of the question before the verb."""
+    for n, kind in enumerate(kinds[:-1]):
+        if kind is not _Kind.ASKED:
+            continue
+        following = subject[n + 1]
+        if kinds[n + 1] is _Kind.OTHER and not following.lower.endswith("ly"):
+            return True
+        rest = zip(subject[n + 2 :], kinds[n + 2 :], strict=True)
+        if following.lower in PREPOSITIONS and any(k is _Kind.OTHER or word.is_number for word, k in rest):
+            return True
+    return False
