@@ -13,11 +13,19 @@ from huggingface_hub.errors import HFValidationError
 
 from evidence_assets.lake.errors import BadInput, ModelUnavailable
 from evidence_assets.models.encoders import EMBEDDED_ENCODER
-from evidence_assets.models.inference import find_hub_revision, find_minilm_folder, resolve_device
+from evidence_assets.models.inference import (
+    check_gguf,
+    find_hub_revision,
+    find_minilm_folder,
+    is_gguf,
+    llama_cpp_command,
+    resolve_device,
+)
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.registry import MASKED_LM_ASSET, SAMPLE_MASKED_LM
 from evidence_assets.models.rerankers import MAXSIM
 from evidence_assets.profiles import EncoderSettings, GeneratorSettings, ModelSettings, Profile
+from evidence_assets.profiles.model_source import SERVED_MODEL
 
 if TYPE_CHECKING:  # the client takes a second to import
     from evidence_assets.models.served_models import OpenAIGenerator
@@ -81,6 +89,8 @@ def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) 
         return CheckResult(requirement, f"{name}, checksum correct")
     if name == MAXSIM:
         return CheckResult(requirement, "late interaction over the token encoder")
+    if is_gguf(name):
+        return _check_gguf_file(requirement, Path(name))
     if Path(name).is_dir():
         return CheckResult(requirement, f"folder {name}")
     with suppress(HFValidationError):  # such as a folder that does not exist
@@ -94,15 +104,22 @@ def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) 
     return CheckResult(requirement, f"{name}, not in the local cache{size}", False, remedy)
 
 
+def _check_gguf_file(requirement: str, file: Path) -> CheckResult:
+    try:
+        check_gguf(file)
+    except ModelUnavailable as error:
+        return CheckResult(requirement, f"file {file}", False, str(error))
+    return CheckResult(requirement, f"file {file}")
+
+
 def _check_server(settings: GeneratorSettings) -> CheckResult:
     from evidence_assets.models.served_models import OpenAIGenerator
 
     requirement = "language model server"
-    name = settings.name
     options = settings.model_dump(include={"base_url", "api_key_env"})
     try:
-        server = OpenAIGenerator(name, **options, timeout_seconds=3, attempts=1)
-        status = f"{server.base_url}/models serves {name}" if server.is_listed else _try_request(server)
+        server = OpenAIGenerator(settings.name, **options, timeout_seconds=3, attempts=1)
+        status = f"{server.base_url}/models serves {server.model_id}" if server.is_listed else _try_request(server)
     except ModelUnavailable as error:
         return CheckResult(requirement, str(error), False, _server_remedy(settings))
     return CheckResult(requirement, status)
@@ -115,7 +132,10 @@ def _server_remedy(settings: GeneratorSettings) -> str:
     url = urlsplit(settings.base_url)
     if url.hostname not in LOCAL_HOSTS:
         return f"correct name, base_url or the key in {settings.api_key_env}"
-    return f"start one, for example: vllm serve {settings.name} --host 127.0.0.1 --port {url.port or 80}"
+    port = url.port or 80
+    if settings.name == SERVED_MODEL:
+        return f"start one, for example: {llama_cpp_command(port=port)}"
+    return f"start one, for example: vllm serve {settings.name} --host 127.0.0.1 --port {port}"
 
 
 def _try_request(server: OpenAIGenerator) -> str:

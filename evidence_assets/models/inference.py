@@ -138,6 +138,11 @@ def max_input_tokens(config: Any, limit: int | None = None) -> int:
     return min(limit or positions, positions)
 
 
+def llama_cpp_command(file: str = "/path/to/FILE.gguf", alias: str = "NAME", port: int = 8081) -> str:
+    """The command of llama.cpp that serves a file; a relative path hides the file from other folders."""
+    return f"llama-server --model {file} --alias {alias} --host 127.0.0.1 --port {port}"
+
+
 def is_gguf(name: str) -> bool:
     """Whether a model's name is a file in the format of llama.cpp."""
     return name.endswith(".gguf")
@@ -147,7 +152,7 @@ def pretrained_options(name: str, revision: str | None) -> dict[str, Any]:
     """Arguments of ``from_pretrained``; raises ModelUnavailable if a folder lacks files."""
     folder = Path(name)
     if is_gguf(name):
-        _check_gguf(folder)
+        check_gguf(folder)
         return {"revision": None, "local_files_only": True, "gguf_file": folder.name}
     if not folder.is_dir():
         return {"revision": revision, "local_files_only": False}
@@ -155,13 +160,14 @@ def pretrained_options(name: str, revision: str | None) -> dict[str, Any]:
     return {"revision": None, "local_files_only": True}
 
 
-def _check_gguf(file: Path) -> None:
+def check_gguf(file: Path) -> None:
+    """Raise ModelUnavailable if a GGUF file, or the package that reads it, is missing."""
     if not file.is_file():
         raise ModelUnavailable(f"there is no model file {file}: check its path")
     if importlib.util.find_spec("gguf") is None:
         raise ModelUnavailable(
             f"{file.name} needs the package gguf: pip install gguf. A server of llama.cpp reads it six times as fast: "
-            f"llama-server --model {file} --port 8081"
+            f"{llama_cpp_command(str(file), file.stem)}"
         )
 
 

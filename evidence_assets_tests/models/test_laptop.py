@@ -1,5 +1,6 @@
 """The profile ``laptop`` with tiny models instead of those on the hub, and the doctor's checks of models."""
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -7,9 +8,10 @@ import pytest
 import yaml
 
 from evidence_assets import profiles
-from evidence_assets.models.diagnosis import diagnose
+from evidence_assets.models.diagnosis import CheckResult, diagnose
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.registry import get_encoder, get_reranker, load_generator
+from evidence_assets.profiles import GeneratorSettings
 from evidence_assets_tests.models.servers import complete
 from evidence_assets_tests.models.test_rerankers import make_cross_encoder
 from evidence_assets_tests.models.tiny import make_causal, make_encoder
@@ -52,3 +54,24 @@ def test_doctor_finds_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     make_encoder(snapshot)
     [check] = [check for check in diagnose(profiles.load("laptop")) if check.requirement.startswith("encoder")]
     assert check.is_ok and check.status.endswith("in the local cache")
+
+
+def test_doctor_checks_a_gguf_file_and_the_package_that_reads_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "small.gguf"
+    file.write_bytes(b"GGUF")
+    (tmp_path / "gguf.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    generator = GeneratorSettings(backend="transformers", name=str(file))
+    profile = profiles.load("embedded").model_copy(update={"generators": {"small": generator}})
+
+    def check() -> CheckResult:
+        (result,) = [each for each in diagnose(profile) if each.requirement == "language model"]
+        return result
+
+    assert check() == CheckResult("language model", f"file {file}")
+    monkeypatch.setitem(sys.modules, "gguf", None)  # as if it was not installed
+    assert check().is_ok is False and "small.gguf needs the package gguf: pip install gguf" in check().remedy
+    file.unlink()
+    assert check().is_ok is False and check().remedy == f"there is no model file {file}: check its path"

@@ -21,11 +21,13 @@ from evidence_assets.experiment.solvers import prompts_version
 from evidence_assets.lake.errors import ModelUnavailable
 from evidence_assets.models import openai_client
 from evidence_assets.models.diagnosis import diagnose
+from evidence_assets.models.openai_client import ServedModel
 from evidence_assets.models.protocols import Request
 from evidence_assets.models.registry import load_generator
 from evidence_assets.models.served_encoder import ServedEncoder
 from evidence_assets.models.served_models import OpenAIGenerator
 from evidence_assets.profiles import GeneratorSettings, load
+from evidence_assets_tests.conftest import REPOSITORY
 from evidence_assets_tests.models.servers import chat_body, complete, running, short_pauses
 
 Refusal = tuple[int, Any]
@@ -340,6 +342,27 @@ def test_doctor_tries_a_request_without_a_list(serve: Serve) -> None:
         assert status("model-1") == (True, f"{server.url} has no list of models; model-1 replied to a request")
         is_ok, message = status("gpt-9")
     assert is_ok is False and "has no model 'gpt-9'" in message
+
+
+def test_doctor_starts_the_local_profile_as_the_docs_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ServedModel, "_find_entry", _fail_to_connect)
+    (result,) = [each for each in diagnose(load("local")) if each.requirement == "language model server"]
+    command = "llama-server --model /path/to/FILE.gguf --alias NAME --host 127.0.0.1 --port 8081"
+    assert (result.is_ok, result.remedy) == (False, f"start one, for example: {command}")
+    assert f"`{command}`" in (REPOSITORY / "docs" / "local-model.md").read_text(encoding="utf-8")
+
+
+def _fail_to_connect(client: ServedModel) -> dict[str, Any]:
+    """As if no server ran, also where one does."""
+    raise ModelUnavailable(f"the server at {client.base_url} returned no reply")
+
+
+def test_doctor_names_the_only_model_of_a_server(serve: Serve) -> None:
+    with serve(ProtocolServer(model="qwen2.5-1.5b")) as server:
+        settings = GeneratorSettings(backend="openai", name="", base_url=server.url)
+        profile = load("embedded").model_copy(update={"generators": {"served": settings}})
+        (result,) = [each for each in diagnose(profile) if each.requirement == "language model server"]
+        assert (result.is_ok, result.status) == (True, f"{server.url}/models serves qwen2.5-1.5b")
 
 
 def test_doctor_names_the_port_and_what_a_hosted_model_needs() -> None:
