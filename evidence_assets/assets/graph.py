@@ -32,7 +32,7 @@ from evidence_assets.experiment.graph_building import (
     build_passages,
     show_progress,
 )
-from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
+from evidence_assets.experiment.stage import LogFunction, ProgressReporter, StageContext, StageOutput
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.graphs.arrays import FORMAT
 from evidence_assets.graphs.merge import edge_rows, node_rows
@@ -249,7 +249,7 @@ class KnowledgeBase(knowledge_bases.KnowledgeBase, dg.Component, dg.Resolvable):
         def make(lake: Lake, log: LogFunction) -> tuple[str, dict[str, Any]]:
             profile = profile_with_encoder(encoder)
             model = get_encoder(profile.encoder)
-            report = report_progress("vectors in the index", log)
+            report = ProgressReporter("vectors in the index", log)
             meta = graph_store.build_passage_files(
                 lake, self.name, model, model_key(model), profile.index.bytes, report, encoder
             )

@@ -202,7 +202,7 @@ def _split_texts(texts: Sequence[str]) -> tuple[Iterable[str], Sequence[str]]:
 
 def _read_questions() -> Iterator[str]:
     """Questions from standard input, one per line; those of a file are counted first, so that progress has a total."""
-    from evidence_assets.experiment.stage import discard_message, report_progress
+    from evidence_assets.experiment.stage import ProgressReporter, discard_message
 
     is_typed = sys.stdin.isatty()
     if is_typed:
@@ -213,7 +213,7 @@ def _read_questions() -> Iterator[str]:
         in_file = list(questions)
         total = len(in_file)
         questions = in_file
-    report = report_progress("questions", discard_message if is_typed else _print_hint)
+    report = ProgressReporter("questions", discard_message if is_typed else _print_hint)
     for completed, question in enumerate(questions, 1):
         yield question
         report(completed, total)

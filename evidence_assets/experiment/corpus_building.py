@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.chunk_store import ChunkStore
 from evidence_assets.benchmarks.corpora import FileGroup
 from evidence_assets.experiment.evidence.sources import record_encoder
 from evidence_assets.experiment.rows import batches
-from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, discard_message, report_progress
+from evidence_assets.experiment.stage import LogFunction, ProgressReporter, StageContext, StageOutput, discard_message
 from evidence_assets.experiment.variants import variants
 from evidence_assets.graphs.graph_store import encode_texts
 from evidence_assets.lake.array_files import open_description, release_memory
@@ -56,7 +56,7 @@ def update_chunks(
             model_key(model),
             profile.chunking.max_tokens,
             profile.shards.corpus,
-            report_progress("bytes cut into chunks", inform),
+            ProgressReporter("bytes cut into chunks", inform),
         )
     return store, count
 
@@ -150,7 +150,7 @@ def build_index(lake: Lake, name: str, inform: LogFunction = discard_message, en
             memory=settings.index.bytes,
             kind=settings.index.kind,
             neighbours=largest_pool(),
-            progress=report_progress("vectors in the index", inform),
+            progress=ProgressReporter("vectors in the index", inform),
         )
 
 

@@ -16,7 +16,7 @@ from evidence_assets.benchmarks.graphs import rows as graph_rows
 from evidence_assets.benchmarks.graphs.relations import TRANSLATED_COLUMNS, load_vocabulary
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.evidence.sources import open_graph, record_encoder
-from evidence_assets.experiment.stage import LogFunction, StageContext, StageOutput, report_progress
+from evidence_assets.experiment.stage import LogFunction, ProgressReporter, StageContext, StageOutput
 from evidence_assets.graphs import graph_store, merge
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
@@ -38,7 +38,7 @@ def show_progress(context: StageContext, label: str, blocks: Iterable[pl.DataFra
     report = None
     n_rows = 0
     for block in blocks:
-        report = report or report_progress(label, context.inform)  # the first block of a sort comes after all reading
+        report = report or ProgressReporter(label, context.inform)  # the first block of a sort comes after all reading
         yield block
         n_rows += len(block)
         report(n_rows, None)
@@ -96,7 +96,7 @@ class GraphBuilder:
         files = [(key, path) for key in keys for path in context.lake.files("triples", key)]
         total = sum(pq.read_metadata(path).num_rows for _, path in files)
         n_read = 0
-        report = report_progress("triples read", context.inform)
+        report = ProgressReporter("triples read", context.inform)
         for key, path in files:
             is_harvest = key in self.harvested
             required = ("rank", *TRANSLATED_COLUMNS) if is_harvest else ()
@@ -160,7 +160,7 @@ def build_passages(context: StageContext, graph: str, build: BuildPassages, *, h
     shards = context.profile.shards.corpus
     graph_view = open_graph(context.lake, graph, context.encoder)
     total = len(graph_view) + (len(graph_view.edge_ids) if has_edges else 0)
-    report = report_progress("nodes and edges" if has_edges else "nodes", context.inform)
+    report = ProgressReporter("nodes and edges" if has_edges else "nodes", context.inform)
     numbers = count(1)
 
     def is_in_shard(owner_id: str) -> bool:

@@ -162,9 +162,9 @@ class StageContext:
         row["input_hash"] = content_id(task, key)
         self.encoder_rows.append(row)
 
-    def progress(self, label: str, detail: Callable[[], str] | None = None) -> Callable[[int, int | None], None]:
+    def progress(self, label: str, detail: Callable[[], str] | None = None) -> ProgressReporter:
         """Build a callback ``(completed, total)`` that logs rate, remaining time and detail every ten seconds."""
-        return report_progress(label, self.inform, detail)
+        return ProgressReporter(label, self.inform, detail)
 
 
 @dataclass(frozen=True)
@@ -204,27 +204,36 @@ class Stage:
         return self.compute(self.prepare(context))
 
 
-def report_progress(
-    label: str, inform: LogFunction, detail: Callable[[], str] | None = None
-) -> Callable[[int, int | None], None]:
-    """Build a callback ``(completed, total)`` that logs rate and remaining time every ten seconds.
+class ProgressReporter:
+    """A callback ``(completed, total)`` that logs rate and remaining time every ten seconds.
 
     Without a total, it logs the number and rate. ``detail`` is a text to append.
     """
-    start = last_report = time.monotonic()
 
-    def report(completed: int, total: int | None) -> None:
-        nonlocal last_report
+    def __init__(self, label: str, inform: LogFunction, detail: Callable[[], str] | None = None) -> None:
+        self._label = label
+        self._inform = inform
+        self._detail = detail
+        self._last_report = time.monotonic()
+        self._start = self._last_report
+        self._completed_before = 0
+
+    def start_round(self, completed: int = 0) -> None:
+        """Start the clock of the rate; ``completed`` is what took no time, such as cached replies."""
+        self._start = time.monotonic()
+        self._completed_before = completed
+
+    def __call__(self, completed: int, total: int | None) -> None:
         time_s = time.monotonic()
-        if time_s - last_report < SECONDS_BETWEEN_REPORTS or not completed:
+        elapsed_s = time_s - self._start
+        n_timed = completed - self._completed_before
+        if time_s - self._last_report < SECONDS_BETWEEN_REPORTS or not (n_timed and elapsed_s):
             return
-        last_report = time_s
-        rate = completed / (time_s - start)
+        self._last_report = time_s
+        rate = n_timed / elapsed_s
         of_total, left = (
             ("", "") if total is None else (f" of {total:,}", f", {(total - completed) / rate:,.0f} s left")
         )
         pace = f"{rate:,.1f} per second" if rate >= 1 else f"{1 / rate:,.1f} s each"
-        more = f"; {detail()}" if detail else ""
-        inform(f"{label}: {completed:,}{of_total}, {pace}{left}{more}")
-
-    return report
+        more = f"; {self._detail()}" if self._detail else ""
+        self._inform(f"{self._label}: {completed:,}{of_total}, {pace}{left}{more}")

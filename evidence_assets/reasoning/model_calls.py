@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -30,7 +30,15 @@ _TRUNCATION_REASONS = {
 T = TypeVar("T")
 Task = TypeVar("Task")
 
-Progress = Callable[[int, int], None]
+
+class Progress(Protocol):
+    """Reports the replies of a round of requests."""
+
+    def start_round(self, completed: int = 0) -> None:
+        """Start the clock of a round, of which ``completed`` replies took no time."""
+        ...
+
+    def __call__(self, completed: int, total: int) -> None: ...
 
 
 def completion_key(generator: Generator, request: Request) -> str:
@@ -67,7 +75,8 @@ class LanguageModel:
     """A generator with a completion cache and one repair attempt per unusable reply.
 
     ``cache``: Stores usable completions between runs.
-    ``on_progress``: Called after each reply with (answered requests, all requests), also of repairs.
+    ``on_progress``: Called after each reply of the model with (answered requests, all requests) of its round; repairs
+    are a round, too.
     """
 
     def __init__(
@@ -134,6 +143,7 @@ class LanguageModel:
         numbers_by_key = self._group_equal(requests)
         distinct_requests = {key: requests[numbers[0]] for key, numbers in numbers_by_key.items()}
         replies: dict[int, tuple[T | Failure | _Refusal, ReplyCost]] = {}
+        self._report_progress(replies, requests, is_cached=True)
         for key, completion, is_cached in self._complete(distinct_requests):
             cost = self._count_reply(distinct_requests[key], completion, is_cached)
             is_usable = True
@@ -143,9 +153,17 @@ class LanguageModel:
                 is_usable = is_usable and not isinstance(result, Failure | _Refusal)
             if self._cache is not None and is_usable and not is_cached:
                 self._cache.put(key, completion)
-            if self.on_progress is not None:
-                self.on_progress(len(replies), len(requests))
+            self._report_progress(replies, requests, is_cached=is_cached)
         return replies
+
+    def _report_progress(self, replies: Sized, requests: Sized, *, is_cached: bool) -> None:
+        """Report a reply; cached ones take no time, so that the clock starts after them."""
+        if self.on_progress is None:
+            return
+        if is_cached:
+            self.on_progress.start_round(len(replies))
+        else:
+            self.on_progress(len(replies), len(requests))
 
     def _count_reply(self, request: Request, completion: Completion, is_cached: bool) -> ReplyCost:
         """Add a reply to the usage; returns its cost."""

@@ -88,13 +88,21 @@ def test_repair_shows_the_reason_and_the_reply() -> None:
     assert "[2600 more characters]" in second.user and "names no option" in second.user
 
 
+class ProgressLog(list[tuple[int, int]]):
+    """Keeps what a model reports."""
+
+    def start_round(self, completed: int = 0) -> None:
+        assert not completed, "no reply is cached"
+
+    def __call__(self, completed: int, total: int) -> None:
+        self.append((completed, total))
+
+
 def test_order_cache_and_duplicates() -> None:
     tasks = [ChooseAnswer(dataclasses.replace(QUESTION, text=f"Q{number % 3}?"), ()) for number in range(7)]
-    progress: list[tuple[int, int]] = []
+    progress = ProgressLog()
     cache, generator = CompletionStore(), ScriptedGenerator(lambda request: "AB"["Q1?" in request.user])
-    solver = PromptedSolver(
-        LanguageModel(generator, cache, on_progress=lambda finished, total: progress.append((finished, total)))
-    )
+    solver = PromptedSolver(LanguageModel(generator, cache, on_progress=progress))
     choices = solver.choose(tasks)
     assert [each.answer for each in choices if isinstance(each, Choice)] == list("ABAABAA")
     assert len(generator.requests) == len(cache) == 3 and progress[-1] == (7, 7) and progress == sorted(progress)
