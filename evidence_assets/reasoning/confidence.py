@@ -8,6 +8,7 @@ prediction without a fit keeps the raw share. ``confidence.yaml`` has the packag
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -30,6 +31,8 @@ PACKAGED_FILE = "confidence.yaml"
 RAW_SHARE = "raw share"
 FITTED = (("share", "answered"), ("verified", "answered"))
 """Signals of a fit: the first of these that an answer has. More signals do not lower the loss (docs/measured.md)."""
+_FILE_HASH = re.compile(r"[0-9a-f]{12}")
+"""Revision of a local model file; a server's ``--alias`` changes its name, not its weights."""
 MAX_LOGIT = 10.0
 PENALTY = 1.0
 """L2 penalty: half of it times the squared weights is added to the loss, the sum over the answers."""
@@ -115,6 +118,16 @@ def packaged_fits() -> Fits:
         for family, by_model in yaml.safe_load(text).items()
         for model, fields in by_model.items()
     }
+
+
+def find_fit(fits: Fits, family: str, model_id: str) -> Fit | None:
+    """The fit of a model, else the last one of the same model file under another name."""
+    exact = fits.get((family, model_id))
+    _, _, revision = model_id.rpartition("@")
+    if exact or not _FILE_HASH.fullmatch(revision):
+        return exact
+    of_file = [fit for (kind, model), fit in fits.items() if kind == family and model.endswith(f"@{revision}")]
+    return of_file[-1] if of_file else None
 
 
 def packaged_version() -> str:

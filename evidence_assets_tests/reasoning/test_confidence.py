@@ -15,6 +15,7 @@ from evidence_assets.reasoning.confidence import (
     Fit,
     choice_signals,
     confidence_family,
+    find_fit,
     fit_weights,
     fitted_signals,
     packaged_fits,
@@ -100,3 +101,20 @@ def test_the_packaged_fits_are_monotone_and_of_the_embedded_models_or_of_weights
         assert "extractive" in model or re.fullmatch(r".+@[0-9a-f]{12}", model), family
         assert all(weight >= 0 for name, weight in fit.weights.items() if name != "intercept"), family
         assert fit.sets and fit.fit_id in fit.basis
+
+
+def test_a_fit_applies_to_the_same_model_file_under_another_name() -> None:
+    packaged, trained, served = (Fit({"intercept": value}, {}) for value in (0.1, 0.2, 0.3))
+    fits = {
+        ("options", "qwen@10c59804d648"): packaged,
+        ("options", "mine@0123456789ab"): trained,
+        ("options", "model@served"): served,
+    }
+    assert find_fit(fits, "options", "qwen@10c59804d648") == packaged
+    assert find_fit(fits, "options", "/models/q4.gguf@10c59804d648") == packaged
+    assert find_fit(fits, "options", "another@0123456789ab") == trained
+    assert find_fit(fits, "options", "model@served") == served
+    assert find_fit(fits, "options", "another@served") is None, "no hash of a file"
+    assert find_fit(fits, "claims", "another@10c59804d648") is None
+    stored = {**fits, ("options", "lake@10c59804d648"): trained}
+    assert find_fit(stored, "options", "another@10c59804d648") == trained, "fits of the lake come last"

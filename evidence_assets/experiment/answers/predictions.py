@@ -24,6 +24,7 @@ from evidence_assets.reasoning.confidence import (
     Fits,
     Signals,
     confidence_family,
+    find_fit,
     packaged_fits,
 )
 from evidence_assets.reasoning.questions import Question
@@ -146,8 +147,8 @@ def _find_fit(question: Question, fits: Fits, answerer: Answerer) -> Fit | None:
     """The fit of the confidence in answers of a model, or of rules before it, to questions of this kind."""
     if is_asked_about_table(question):
         model_id = RULES_MODEL_ID if answerer.name == RulesFirst.name else answerer.model_id
-        return fits.get((ASKED_TABLES, model_id))
-    return fits.get((confidence_family(question.task, question.options), answerer.model_id))
+        return find_fit(fits, ASKED_TABLES, model_id)
+    return find_fit(fits, confidence_family(question.task, question.options), answerer.model_id)
 
 
 def _hash_answer(answer: Answer, omissions: Sequence[Mapping[str, str]] | None) -> str:
