@@ -14,6 +14,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -132,7 +133,13 @@ class ServedModel:
             file = Path(asyncio.run(self._read_properties())["model_path"])
         except (APIStatusError, *_PARSE_ERRORS):
             return ""
-        return file_fingerprint(file)[:12] if file.suffix == ".gguf" and file.is_file() else ""
+        if file.suffix != ".gguf":
+            return ""
+        if file.is_file():
+            return file_fingerprint(file)[:12]
+        if not file.is_absolute():
+            _warn_of_relative_path(self.base_url, file)
+        return ""
 
     def send_each(
         self, bodies: Sequence[dict[str, Any]], parse: Callable[[Any], Reply]
@@ -269,6 +276,16 @@ class ServedModel:
 
     def _unavailable(self, problem: str) -> ModelUnavailable:
         return ModelUnavailable(f"the server at {self.base_url} {problem}")
+
+
+@cache
+def _warn_of_relative_path(base_url: str, file: Path) -> None:
+    """Say once why the revision of a served file is unknown, and how to make it known."""
+    _log.warning(
+        "the server at %s has the file %s, which is not in this folder, so that its revision is unknown. Start the "
+        "server with the absolute path of the file",
+        *(base_url, file),
+    )
 
 
 def _find_message(body: object) -> object:

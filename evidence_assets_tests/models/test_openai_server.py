@@ -190,3 +190,20 @@ def test_the_revision_of_a_file_that_llama_cpp_serves_is_its_fingerprint(server:
     assert len({*revisions, "served"}) == 3 and not server.bodies
     server.properties = {"model_path": str(tmp_path / "no.gguf")}
     assert make_client(server).revision == "served", "a path on another machine"
+
+
+def test_a_relative_path_of_a_served_file_is_warned_of_once(
+    server: FaultyServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.model_entry = {"owned_by": "llamacpp"}
+    server.properties = {"model_path": "weights/model.gguf"}
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "model.gguf").write_bytes(b"GGUF")
+    assert [make_client(server).revision for _ in range(2)] == ["served", "served"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the server at {server.url} has the file weights/model.gguf, which is not in this folder, so that its "
+        "revision is unknown. Start the server with the absolute path of the file"
+    ]
+    caplog.clear()
+    monkeypatch.chdir(tmp_path)
+    assert make_client(server).revision != "served" and not caplog.records
