@@ -20,6 +20,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
@@ -34,7 +35,8 @@ from bench.result_files import print_table, write_results
 
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
-    from evidence_assets.experiment.scores.measurement import VariantTables
+    from evidence_assets.experiment.variants import Variant
+    from evidence_assets.lake.store import Lake
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIFFERENCE = "{}, first variant − this"
@@ -67,11 +69,12 @@ def project(root: Path, world: Path | None, benchmark: str, split: str | None) -
     return dict(links)
 
 
-def materialize_scores(benchmark: str, names: list[str]) -> BenchmarkRows:
-    """Make the scores of the variants with all that they need; returns the rows that they are measured by."""
+def materialize_scores(benchmark: str, names: list[str]) -> tuple[BenchmarkRows, dict[str, pl.DataFrame]]:
+    """Make the scores of the variants with all that they need; returns the rows they are measured by, and recalls."""
     import dagster as dg
 
     from evidence_assets.assets.definitions import load_definitions
+    from evidence_assets.assets.resources import LakeResource
     from evidence_assets.cli.materialize import print_report
     from evidence_assets.cli.measure import BenchmarkRows
     from evidence_assets.cli.run_selection import find_benchmark, select_assets, select_variants
@@ -89,7 +92,23 @@ def materialize_scores(benchmark: str, names: list[str]) -> BenchmarkRows:
     harvested_keys = {key for key in keys if any(map(by_relation, (key, *graph.get(key).parent_keys)))}
     report = run_all(replace(selection, keys=keys - harvested_keys))
     print_report(report, "bench.answers.measure_variants")
-    return BenchmarkRows.read(declared, variants)
+    return BenchmarkRows.read(declared, variants), read_recalls(LakeResource().open(), benchmark, variants)
+
+
+def read_recalls(lake: Lake, benchmark: str, variants: Sequence[Variant]) -> dict[str, pl.DataFrame]:
+    """By label of a variant, the chains in which a model recalled its evidence; variants can share them."""
+    from evidence_assets import systems
+    from evidence_assets.experiment.stages import build_stages
+
+    recalls = {}
+    for variant in variants:
+        stages = build_stages(systems.open_method(variant))
+        inputs = {each.key for stage in stages if stage.table == "evidence" for each in stage.inputs}
+        keys = sorted(key for key in inputs if key.startswith("chains/"))
+        tables = [lake.read("chains", key) for key in keys]
+        rows = pl.concat(tables) if tables else lake.read("chains").clear()
+        recalls[variant.label] = rows.filter(pl.col("benchmark") == benchmark)
+    return recalls
 
 
 def differences_of(rows: BenchmarkRows, metric: str) -> dict[str, str]:
@@ -108,16 +127,18 @@ def differences_of(rows: BenchmarkRows, metric: str) -> dict[str, str]:
     return differences
 
 
-def count_tokens(tables: VariantTables) -> str:
-    """Tokens that a language model read and wrote for the predictions and chains of a variant."""
-    rows = pl.concat([table.select("tokens_in", "tokens_out") for table in (tables.predictions, tables.chains)])
+def count_tokens(*tables: pl.DataFrame) -> str:
+    """Tokens that a language model read and wrote for rows of predictions and chains."""
+    rows = pl.concat([table.select("tokens_in", "tokens_out") for table in tables])
     return ", ".join(f"{int(rows[name].sum()):,}" for name in rows.columns)
 
 
-def print_scores(rows: BenchmarkRows, metrics: list[str], json_file: Path | None, *, with_model: bool) -> None:
+def print_scores(
+    rows: BenchmarkRows, tokens: Mapping[str, str], metrics: list[str], json_file: Path | None, *, with_model: bool
+) -> None:
     """Print the chosen metrics of the variants; write them as a result file, too.
 
-    ``with_model`` adds paired differences of the accuracy, or of the first metric of a search, and tokens.
+    ``with_model`` adds paired differences of the accuracy, or of the first metric of a search, and ``tokens``.
     """
     from evidence_assets.lake.catalogue import connect
 
@@ -140,7 +161,7 @@ def print_scores(rows: BenchmarkRows, metrics: list[str], json_file: Path | None
             cells = [cells_by_metric.get((asset, metric)) for metric in named]
             values = [f"{c[0]:.3f}" + ("" if c[1] is None else f" ({c[1]:.3f}–{c[2]:.3f})") if c else "" for c in cells]
             question_count = str(max((c[3] for c in cells if c), default=""))
-            of_model = [differences.get(name, ""), count_tokens(rows.tables[name])] if with_model else []
+            of_model = [differences.get(name, ""), tokens[name]] if with_model else []
             lines.append([f"`{name}`", *values, *of_model, question_count])
         print_table(heads, lines, benchmark)
         if json_file:
@@ -188,8 +209,11 @@ def main() -> None:
         from evidence_assets.cli.measure import print_measurements
 
         with report_errors():
-            rows = materialize_scores(options.benchmark, options.variants)
-        print_scores(rows, options.metrics.split(","), options.json, with_model=options.with_model)
+            rows, recalls = materialize_scores(options.benchmark, options.variants)
+        tokens = {
+            name: count_tokens(tables.predictions, tables.chains, recalls[name]) for name, tables in rows.tables.items()
+        }
+        print_scores(rows, tokens, options.metrics.split(","), options.json, with_model=options.with_model)
         for half in ("first", "second") if options.halves else (None,):
             print_measurements(rows, half, with_baselines=False)
 
