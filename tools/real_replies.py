@@ -2,7 +2,8 @@
 
     python -m tools.real_replies http://127.0.0.1:8081/v1 FOLDER [--tasks explain judge …] [--questions 30]
 
-The model is what `evidence ask --model` takes, and each task has thirty inputs from the sample (``sample_tasks.py``).
+The model is what `evidence ask --model` takes, with its short explanations, and each task has thirty inputs from the
+sample (``sample_tasks.py``).
 FOLDER keeps every reply, so that a later call asks only for what is missing, and gets ``<task>.jsonl``: the number of
 an input, its replies, of which a second one is that to a repair, and what became of them. The table counts:
 
@@ -28,11 +29,12 @@ from bench.result_files import print_table, write_results
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion, Generator, Request
-from evidence_assets.profiles import GeneratorSettings
+from evidence_assets.profiles import GeneratorSettings, load
 from evidence_assets.profiles.model_source import generator_of
 from evidence_assets.reasoning.citations import check_citations
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS, LanguageModel, completion_key
 from evidence_assets.reasoning.tasks import Chain, ChooseAnswer, ExplainOption, Failure
+from evidence_assets.reasoning.templates import Prompts
 from tools.sample_tasks import TASKS, build_tasks
 
 HEADS = (
@@ -105,13 +107,18 @@ def is_insufficient(result: Any) -> bool:
     return getattr(choice, "status", "") == "insufficient" or any(content == () for content in contents)
 
 
+def user_prompts() -> Prompts:
+    """The prompts of the profile `local`, whose limit of an explanation `evidence ask --model` has, too."""
+    return Prompts(explanation_tokens=load("local").explanation_tokens)
+
+
 def ask_task(name: str, generator: KeptReplies, inputs: Sequence[Any]) -> tuple[list[Outcome], Counter[str]]:
     """The outcomes of a task's inputs in order, and the use of the model.
 
     All are asked at once, and then each alone, from the replies that are kept, to know which are its own.
     """
     task = PROMPTED_TASKS[name]
-    model = LanguageModel(generator)
+    model = LanguageModel(generator, prompts=user_prompts())
     task.ask(model, inputs)
     usage = model.usage.copy()
     outcomes = []

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.profiles import SHORT_WORK
 from evidence_assets.reasoning.model_calls import PROMPTED_TASKS
 from evidence_assets.reasoning.tasks import Chain, ChainStep
 from evidence_assets.reasoning.templates import PACKAGED
@@ -21,10 +22,12 @@ class Scripted:
 
     def __init__(self) -> None:
         self.n_requests = 0
+        self.token_limits = set[int]()
 
     def generate_each(self, requests: Sequence[Request]) -> Iterator[tuple[int, Completion]]:
         for number, request in enumerate(requests):
             self.n_requests += 1
+            self.token_limits.add(request.max_tokens)
             is_unusable = "asbestos" in request.user or "lens" in request.user
             is_repaired = "perhaps" in request.user and "asbestos" in request.user
             yield number, Completion("perhaps" if is_unusable and not is_repaired else "wrong", 10, 1, 0.1, "stop")
@@ -51,6 +54,12 @@ def test_replies_are_counted_and_asked_for_once(tmp_path: Path) -> None:
     n_requests = generator.n_requests
     again = ask_task("judge", KeptReplies(generator, tmp_path), inputs)
     assert again == (outcomes, usage) and generator.n_requests == n_requests
+
+
+def test_explanations_are_as_short_as_those_of_users(tmp_path: Path) -> None:
+    generator = Scripted()
+    ask_task("explain", KeptReplies(generator, tmp_path), build_tasks("explain")[:3])
+    assert generator.token_limits == {SHORT_WORK["explanation_tokens"]}
 
 
 @pytest.mark.parametrize(
