@@ -87,13 +87,15 @@ def fit_answers(answers: Sequence[GradedAnswer]) -> Fit:
 
 
 def fits_without_each_set(answers: Sequence[GradedAnswer]) -> dict[str, Fit]:
-    """By benchmark, the fit on all other benchmarks; none if there is only one."""
+    """By benchmark or subset, the fit on all other benchmarks; none if there are no others."""
     sets = sorted({answer.benchmark for answer in answers})
-    return {
-        left_out: fit_answers([answer for answer in answers if answer.benchmark != left_out])
-        for left_out in sets
-        if len(sets) > 1
-    }
+    others = {name: [a for a in answers if _whole(a.benchmark) != _whole(name)] for name in sets}
+    return {name: fit_answers(group) for name, group in others.items() if group}
+
+
+def _whole(benchmark: str) -> str:
+    """The benchmark of a subset, whose questions other subsets share."""
+    return benchmark.partition(".")[0]
 
 
 def by_set(answers: Iterable[GradedAnswer]) -> dict[str, list[GradedAnswer]]:

@@ -14,7 +14,12 @@ from evidence_assets.experiment.answers.chains import chain_rows
 from evidence_assets.experiment.answers.options import OptionAnswerer
 from evidence_assets.experiment.answers.predictions import prediction_rows
 from evidence_assets.experiment.question_rows import build_questions
-from evidence_assets.experiment.scores.calibration import calibration_errors, fits_without_each_set, read_graded_answers
+from evidence_assets.experiment.scores.calibration import (
+    GradedAnswer,
+    calibration_errors,
+    fits_without_each_set,
+    read_graded_answers,
+)
 from evidence_assets.experiment.stage import PreviousOutput
 from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.confidence import RAW_SHARE, Fit, packaged_fits, read_fits
@@ -132,6 +137,20 @@ def test_a_left_out_set_is_not_in_its_fit(world: SmallWorld) -> None:
     }
     errors = calibration_errors(without, read_graded_answers(world.lake, "second")["options", "m"])
     assert errors.keys() == without.keys() and all(error < 0.2 for error in errors.values())
+
+
+def test_a_benchmark_is_left_out_with_all_its_subsets() -> None:
+    answers = [
+        GradedAnswer(name, f"{name}{number}", "v", {"share": float(number), "answered": 1.0}, number > 1)
+        for name in ("x.sample100", "x.sample200", "y")
+        for number in range(4)
+    ]
+    assert {name: list(fit.sets) for name, fit in fits_without_each_set(answers).items()} == {
+        "x.sample100": ["y"],
+        "x.sample200": ["y"],
+        "y": ["x.sample100", "x.sample200"],
+    }
+    assert fits_without_each_set(answers[:8]) == {}, "no other benchmark"
 
 
 def test_predictions_use_the_fit_of_their_model(world: SmallWorld) -> None:
