@@ -38,12 +38,13 @@ def ask(folder: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("model")
-def test_one_short_call_chooses_and_rates_the_options(tmp_path: Path) -> None:
+def test_four_short_calls_choose_and_rate_the_options(tmp_path: Path) -> None:
     answer = ask(tmp_path)
     assert answer["answer"] in ("A", "B") and 0.5 <= answer["confidence"] <= 1
     with connect(tmp_path / "lake") as connection:
         [(shares, tokens_out)] = connection.execute("SELECT probabilities, tokens_out FROM predictions").fetchall()
-    assert sum(shares) == pytest.approx(1, abs=1e-5) and tokens_out <= 8
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
+    assert tokens_out <= 8, "a letter and its end in each call: with and without the fact, in two orders"
 
 
 @pytest.mark.usefixtures("model")
