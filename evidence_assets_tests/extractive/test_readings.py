@@ -58,6 +58,7 @@ def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expecte
 @pytest.mark.parametrize(
     "question",
     [
+        "Was Marta Weiss born in Lindau?",  # the ends of paths are names, no yes
         "When was Marta Weiss born?",  # only her birthplace, and her father's year of birth
         "Who founded Bodan Shipyard?",  # only its place
         "What does Marta Weiss play?",  # only her father plays

@@ -1,4 +1,4 @@
 """Knowledge-graph prompting with background knowledge: triples that the language model recalls."""
 
-VERSION = "8"
+VERSION = "9"
 """Changes whenever equal input would give other evidence or answers."""
