@@ -46,6 +46,8 @@ _NAME = re.compile(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*|(?<=\bin )(?:1\d|20)\d\d
 _DIGIT = re.compile(r"\d")
 _KIND = re.compile(r"\b(?:which|what) ([^\W\d_]\w*)", re.IGNORECASE)
 """The kind of thing that a question asks for."""
+_SHORT_IS = re.compile(r"\b(what|which|who|where|when|how)['’]s\b", re.IGNORECASE)
+"""A question word joined with "is"; as one token, "what's" would be a word that tables lack."""
 _OPERATIONS = (
     "difference",
     "ratio",
@@ -140,12 +142,14 @@ def select_tables(
     """
     if not tables:
         return []
+    question = _SHORT_IS.sub(r"\1 is", question)
     words = collect_words(question)
-    shared = {n: words & _collect_words(table, table.rows) for n, table in enumerate(tables)}
+    known_words = [_find_known_words(table, question) for table in tables]
+    shared = {n: words & (known_words[n] | _collect_words(table, table.rows)) for n, table in enumerate(tables)}
     selected = [
         n for n in shared if 2 * len(shared[n]) >= max(1, len(words)) and _may_answer(tables[n], question, options)
     ]
-    candidates = [JoinCandidate(table, _find_known_words(table, question)) for table in tables]
+    candidates = list(map(JoinCandidate, tables, known_words))
     join = select_join(candidates, inform)
     if join is not None:
         selected = [n for n in selected if not _lacks_column(candidates[n], candidates)]

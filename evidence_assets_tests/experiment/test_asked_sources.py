@@ -44,6 +44,25 @@ def test_a_table_is_asked_if_it_has_the_words_names_and_kind_of_the_question(
     assert [source.name for source in select_tables([PRICES, BOATS], question, [], print)] == expected
 
 
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("How much does an oar cost?", True),
+        ("Which items cost more than 15?", True),
+        ("How many items cost more than 15?", True),
+        ("What's the price of an oar?", True),
+        ("What’s the total price?", True),
+        ("What's the cheapest item?", True),
+        ("How much does a tent cost?", False),
+        ("How much does the repair of an oar cost?", False),
+        ("What's the colour of an oar?", False),
+        ("Who's the keeper of the ropes?", False),
+    ],
+)
+def test_other_words_for_a_column_count_as_words_of_the_table(question: str, is_asked: bool) -> None:
+    assert bool(select_tables([PRICES], question, [], print)) == is_asked
+
+
 LOANS = Table(
     "own", "loans.csv@4", "", ("object", "value"), (("turret clock", "9"), ("water clock", "7"), ("bell", "1"))
 )
