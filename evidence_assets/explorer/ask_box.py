@@ -41,6 +41,8 @@ MAX_MESSAGE = 500
 """Maximum characters of a line of progress, and of the reason why there is no answer."""
 MAX_UNREAD = 200
 """Maximum lines of progress that wait for their reader; later ones are left out."""
+MAX_KEPT = 100
+"""Maximum answered questions that are kept; older ones have no page any more."""
 EVERYTHING = "everything"
 """Value of the source that stands for all corpora, graphs and tables beside documents."""
 FORM_TYPE = "application/x-www-form-urlencoded"
@@ -127,7 +129,7 @@ class AskBox:
         self.token = secrets.token_urlsafe(32)
         """Secret that every form of this process carries."""
         self.questions: dict[str, tuple[AskForm, Answered]] = {}
-        """Questions that were answered, by id, newest last."""
+        """The last ``MAX_KEPT`` answered questions, by id, newest last; a new dictionary after each answer."""
 
     def close(self) -> None:
         """Delete the scratch lake."""
@@ -179,7 +181,10 @@ class AskBox:
         return joint_choices + single_choices
 
     def ask(self, form: AskForm) -> Iterator[str | Outcome]:
-        """Start to answer; yields progress and, last, the outcome. Raises BadInput or BoxBusy before it starts."""
+        """Start to answer; yields progress and, last, the outcome.
+
+        Raises BadInput, StaleInput or BoxBusy before it starts.
+        """
         options = form.checked_options()
         messages: queue.SimpleQueue[str | Outcome] = queue.SimpleQueue()
 
@@ -187,9 +192,13 @@ class AskBox:
             if messages.qsize() < MAX_UNREAD:
                 messages.put(shorten(text, MAX_MESSAGE))
 
-        sources = self._resolve_sources(form, options, inform)
         if not self._busy.acquire(blocking=False):
             raise BoxBusy("Another question is being answered: ask again when it is done.")
+        try:  # sources are resolved within the lock, as each attempt may parse all tables of a corpus
+            sources = self._resolve_sources(form, options, inform)
+        except BaseException:
+            self._busy.release()
+            raise
 
         def run() -> None:
             try:
@@ -220,8 +229,9 @@ class AskBox:
         except Exception as error:
             traceback.print_exc(file=sys.stderr)  # the page shows one line; the terminal has the rest
             return Outcome(error=shorten(f"{type(error).__name__}: {error}", MAX_MESSAGE))
-        self.questions.pop(answered.question_id, None)
-        self.questions[answered.question_id] = (form, answered)
+        others = [(key, value) for key, value in self.questions.items() if key != answered.question_id]
+        # Pages iterate over the questions meanwhile, so the dictionary is replaced and not changed.
+        self.questions = dict([*others, (answered.question_id, (form, answered))][-MAX_KEPT:])
         return Outcome(answered.question_id)
 
     def _resolve_sources(self, form: AskForm, options: Sequence[str], inform: LogFunction) -> list[AskedSource]:

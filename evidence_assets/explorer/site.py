@@ -35,7 +35,7 @@ from evidence_assets.explorer.pages.relation import relation
 from evidence_assets.explorer.pages.runs import compare, runs
 from evidence_assets.explorer.pages.source import source
 from evidence_assets.lake.atomic import mirror_of
-from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.errors import BadInput, StaleInput
 from evidence_assets.lake.lineage import UnknownId
 
 _OWN_FILES = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; base-uri 'none'"
@@ -175,7 +175,7 @@ async def _ask(site: Site, box: AskBox, request: Request) -> Response:
     try:
         form = box.read_form(request.headers, await _read_body(request))
         messages = await run_in_threadpool(box.ask, form)
-    except (Refused, BoxBusy, BadInput) as error:
+    except (Refused, BoxBusy, BadInput, StaleInput) as error:
         html = await run_in_threadpool(site.ask_again, box, form, str(error))
         return HTMLResponse(html, REFUSALS.get(type(error), 400), HEADERS)
     return StreamingResponse(site.stream(box, form, messages), 200, HEADERS, "text/html")

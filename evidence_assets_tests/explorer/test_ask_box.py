@@ -24,7 +24,7 @@ from evidence_assets.experiment.asked_sources import AskedSource
 from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.experiment.stage import LogFunction
-from evidence_assets.explorer import site
+from evidence_assets.explorer import ask_box, site
 from evidence_assets.explorer.ask_box import (
     MAX_MESSAGE,
     MAX_OPTION,
@@ -39,7 +39,7 @@ from evidence_assets.explorer.ask_box import (
 from evidence_assets.explorer.export import export_pages
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import Site, application
-from evidence_assets.lake.errors import BadInput, ModelUnavailable
+from evidence_assets.lake.errors import BadInput, ModelUnavailable, StaleInput
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.hostile_lake import Page, file_hashes
 from evidence_assets_tests.models.servers import FaultyServer, running, short_pauses
@@ -178,6 +178,39 @@ def test_progress_comes_before_the_answer_and_a_second_question_is_refused(box: 
     answerer.may_end.set()
     assert list(messages) == [Outcome(error="RuntimeError: the model <i> is gone")]
     assert next(box.ask(form)) == "Started <b>", "the box is free again"
+
+
+@pytest.mark.parametrize("error", [BadInput("no table has these words"), StaleInput("materialize the corpus first")])
+def test_bad_sources_get_400_and_the_box_is_free_again(
+    client: TestClient, answerer: Answerer, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise error
+
+    answerer.may_end.set()
+    data = {**FORM, "token": token(client)}
+    with monkeypatch.context() as patch:
+        patch.setattr("evidence_assets.experiment.ad_hoc_questions.resolve_source", fail)
+        reply = client.post("/ask", data=data, headers=HERE)
+    assert reply.status_code == 400 and str(error) in error_text(reply.text)
+    assert client.post("/ask", data=data, headers=HERE).status_code == 200, "the next question is answered"
+
+
+def test_a_busy_box_resolves_no_sources(box: AskBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    next(box.ask(AskForm(**FORM)))
+    calls: list[object] = []
+    monkeypatch.setattr("evidence_assets.experiment.ad_hoc_questions.resolve_source", lambda *a: calls.append(a))
+    with pytest.raises(BoxBusy):
+        box.ask(AskForm(**FORM))
+    assert not calls
+
+
+def test_the_last_questions_are_kept(box: AskBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ask_box, "MAX_KEPT", 2)
+    for name in ("a", "b", "a", "c"):
+        monkeypatch.setattr(box, "_answer", lambda *arguments, name=name: Answered(name, "p"))
+        assert list(box.ask(AskForm(**FORM))) == [Outcome(name)]
+    assert list(box.questions) == ["a", "c"], "b is the oldest"
 
 
 def test_a_second_question_gets_409_and_a_failure_is_shown_escaped(client: TestClient, answerer: Answerer) -> None:

@@ -49,7 +49,7 @@ def outcome_page(reader: LakeReader, box: AskBox, outcome: Outcome) -> Page:
 def asked_page(reader: LakeReader, box: AskBox, question_id: str) -> Page:
     """The answer to a question of this process."""
     if question_id not in box.questions:
-        raise NotFound("This question was not asked since the explorer was started.")
+        raise NotFound("This question is not among the last ones asked since the explorer was started: ask it again.")
     form, _ = box.questions[question_id]
     values = {"text": form.text, "source": form.source}
     return Page("asked.html", form.text, values | _read_answer(reader, box, question_id))
