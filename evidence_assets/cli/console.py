@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import compress
 from pathlib import Path
@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import duckdb
 import typer
+from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
@@ -71,6 +73,29 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options
     out.print(lines, soft_wrap=False)
 
 
+def print_word_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print a table whose lines break only between words; rich breaks inside words to fit the console's width."""
+    lines = [list(map(format_cell, row)) for row in rows]
+    columns = [[name, *(line[n].plain for line in lines)] for n, name in enumerate(headers)]
+    longest_words = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
+    has_space = sum(longest_words) + 2 * len(columns) <= out.width
+    gap = 2 if has_space else 1
+    widths = [max(map(cell_len, column)) for column in columns]
+    while sum(widths) + gap * len(columns) > out.width and widths != longest_words:
+        most_space = max(range(len(widths)), key=lambda n: widths[n] - longest_words[n])
+        widths[most_space] -= 1
+    table = Table(
+        *(Column(name, width=width, overflow="fold") for name, width in zip(headers, widths, strict=True)),
+        box=box.SIMPLE_HEAD,
+        padding=(0, gap - 1, 0, 0),
+        show_edge=False,
+        width=sum(widths) + gap * len(widths) - 1,
+    )
+    for line in lines:
+        table.add_row(*line)
+    out.print(table, soft_wrap=False, crop=False)
+
+
 def leave_out_empty(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
     """Headers and rows without the columns that have no value in any row.
 
@@ -82,12 +107,26 @@ def leave_out_empty(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> tu
     return list(compress(headers, is_kept)), kept_rows
 
 
+def split_constant(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], names: Collection[str]
+) -> tuple[dict[str, Any], list[str], list[list[Any]]]:
+    """Values of the named columns that are equal in all rows, and headers and rows without these columns.
+
+    >>> split_constant(["a", "b"], [[1, 2], [1, 3]], {"a", "b"})
+    ({'a': 1}, ['b'], [[2], [3]])
+    """
+    columns = dict(zip(headers, zip(*rows, strict=True), strict=True))
+    constants = {name: values[0] for name, values in columns.items() if name in names and len(set(values)) == 1}
+    is_kept = [name not in constants for name in headers]
+    return constants, list(compress(headers, is_kept)), [list(compress(row, is_kept)) for row in rows]
+
+
 def strip_controls(text: str) -> str:
     """The text with control characters replaced."""
     return _CONTROL.sub("\ufffd", text)
 
 
-def format_cell(value: Any) -> Any:
+def format_cell(value: Any) -> Text:
     """A value for a table cell; markup and control characters have no effect."""
     if isinstance(value, float):
         value = f"{value:.4g}"

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks, list_joined_harvests
-from evidence_assets.cli.console import LakeOption, leave_out_empty, out, print_table, report_errors, strip_controls
+from evidence_assets.cli.console import (
+    LakeOption,
+    leave_out_empty,
+    out,
+    print_table,
+    print_word_table,
+    report_errors,
+    split_constant,
+    strip_controls,
+)
 from evidence_assets.cli.processes import start_process_server
 from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY
 from evidence_assets.experiment.variants import Variant
@@ -222,12 +232,12 @@ def scoreboard(
     if not rows:
         out.print(f"{benchmark or 'The lake'} has no scores; `evidence run BENCHMARK` computes them.")
         return
-    names = "benchmark/variant/reasoner/metric/value/95 %/n/supported/accuracy if supported/published/difference/source"
-    print_table(*leave_out_empty(names.split("/"), list(map(format_score, rows))), title="Scoreboard")
+    for (name, metric), group in groupby(rows, key=lambda row: (row["scope_id"], row["metric"])):
+        _print_scores(f"Scoreboard of {name}, {metric}", list(map(format_score, group)))
     if any(row["metric"] == "accuracy" for row in rows):
         out.print(
             "accuracy counts every question's best option; supported is the share of answers that the evidence "
-            "supports",
+            "supports; if supported: accuracy of these answers",
             style="dim",
         )
     if any(row["stale"] for row in rows):
@@ -237,7 +247,28 @@ def scoreboard(
             style="dim",
         )
     if any(row["published"] is not None for row in rows):
-        out.print("difference: value − published; *: the interval excludes the published figure", style="dim")
+        out.print("diff: value − published; *: the interval excludes the published figure", style="dim")
+
+
+SCORE_COLUMNS = ("variant", "reasoner", "value", "95 %", "n", "supported", "if supported")
+PUBLISHED_COLUMNS = ("published", "diff", "source")
+
+
+def _print_scores(title: str, rows: Sequence[Sequence[Any]]) -> None:
+    """Print scores of one benchmark and metric, and those with published figures beside these.
+
+    What is equal in all rows is printed once, so that the table fits into 80 columns.
+    """
+    n_columns = len(SCORE_COLUMNS)
+    headers, lines = leave_out_empty(SCORE_COLUMNS, [row[:n_columns] for row in rows])
+    constants, headers, lines = split_constant(headers, lines, ("reasoner", "n"))
+    title = ", ".join([title, *(f"{name} {value}" for name, value in constants.items())])
+    out.print(f"\n{strip_controls(title)}", style="bold")
+    print_word_table(headers, lines)
+    published = [[row[0], row[2], *row[n_columns:]] for row in rows if row[n_columns]]
+    if published:
+        out.print()
+        print_word_table(*leave_out_empty(("variant", "value", *PUBLISHED_COLUMNS), published))
 
 
 EXAMPLE_ANSWERS = """

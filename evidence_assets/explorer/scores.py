@@ -32,15 +32,13 @@ def format_difference(row: Row) -> str:
 
 
 def format_score(row: Row) -> list[Any]:
-    """A score as a row of the terminal's table."""
+    """A score as a row of the terminal's table of one benchmark and metric."""
     shares = (row["supported_share"], row["supported_accuracy"])
     return [
-        row["scope_id"],
         f"{row['label']} (stale)" if row["stale"] else row["label"],
         row["reasoner"],
-        row["metric"],
         "" if row["value"] is None else f"{row['value']:.3f}",
-        "" if row["low"] is None else f"{row['low']:.3f} – {row['high']:.3f}",
+        "" if row["low"] is None else f"{row['low']:.3f}–{row['high']:.3f}",
         row["n"],
         *("" if share is None else f"{share:.0%}" for share in shares),
         "" if row["published"] is None else f"{row['published']:.3f}",

@@ -13,7 +13,7 @@ from rich.console import Console
 from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
-from evidence_assets.cli import app, queries
+from evidence_assets.cli import app, console, queries
 from evidence_assets.cli.browser_answers import BrowserAnswers
 from evidence_assets.experiment.scores.input_version import compute_input_version
 from evidence_assets.experiment.scores.metrics import accuracy
@@ -141,6 +141,29 @@ def test_scores_of_rows_that_a_killed_run_has_replaced_are_stale(tmp_path: Path)
     assert "no benchmark 'chess'; these have scores: quiz" in unknown
     unscored = CliRunner().invoke(app, ["scoreboard", "sample_mcqa", "--lake", str(tmp_path)]).output
     assert unscored == "sample_mcqa has no scores; `evidence run BENCHMARK` computes them.\n"
+
+
+def test_the_scoreboard_fits_into_80_columns_and_breaks_no_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake.create(tmp_path)
+    labels = {"uscrake": "extractive", "four_step_focus/extractive": "extractive", "background/served": "prompted"}
+    published = {"published": 0.5, "published_source": "table 3.2 of the dissertation, second row"}
+    for benchmark in ("sample_mcqa", "sample_science_questions"):
+        for label, reasoner in labels.items():
+            metrics = {name: accuracy([True, False, True]) for name in ("accuracy", "answered_share")}
+            metrics["supported_accuracy"] = accuracy([True])
+            rows = metric_rows(benchmark, label.split("/")[0], reasoner, "m", metrics)
+            more = {"input_version": "v", **(published if label == "uscrake" else {})}
+            lake.write(f"scores/mcqa/{label}", benchmark, {"scores": [row | more for row in rows]})
+    monkeypatch.setattr(console.out, "width", 80)
+    output = CliRunner().invoke(app, ["scoreboard", "--lake", str(tmp_path)]).output
+    tables = output.partition("accuracy counts")[0]
+    assert max(map(len, tables.splitlines())) <= 80
+    words = {word for row in tables.splitlines() for word in row.split()}
+    assert words >= {"variant", "reasoner", "extractive", "prompted", "supported", "four_step_focus@extractive"}
+    assert words >= {"published", "dissertation,", "67%", "0.667"}
+    assert "Scoreboard of sample_science_questions, accuracy, n 3\n" in tables, "what is equal is printed once"
 
 
 # The queries of docs/reproduction.md for table 3.2 and figure 3.3, against plain loops over the stored rows
