@@ -142,6 +142,18 @@ def _group_paths(folder: Path, paths: Sequence[Path]) -> FileGroup:
     )
 
 
+def find_unreadable_texts(folder: Path, files: Sequence[Path]) -> dict[Path, BadInput]:
+    """The reason why each of these text files cannot be read, such as a scanned PDF; shards are not checked."""
+    errors = {}
+    for path in files:
+        if path.name.lower().endswith(TEXT_SUFFIXES):
+            try:
+                list(_read_files([path], folder))
+            except BadInput as error:
+                errors[path] = error
+    return errors
+
+
 def _read_files(files: Sequence[Path], folder: Path) -> Iterator[Document]:
     ids = UniqueIds("doc_id")
     for path in files:
@@ -290,10 +302,12 @@ def _read_pdf(path: Path) -> tuple[str, list[str]]:
             raise BadInput("is protected by a password; save it without one", file=path)
         pages = [page.extract_text() for page in reader.pages]
         title = str((reader.metadata or {}).get("/Title") or "")
+    except library.errors.DependencyError as error:
+        raise BadInput(f"cannot be decrypted ({error}): save it without protection", file=path) from error
     except (library.errors.PyPdfError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         if isinstance(error, BadInput):
             raise
-        raise BadInput(f"is damaged or not a PDF ({error})", file=path) from error
+        raise BadInput(f"is damaged or not a PDF ({error}); export or download it again", file=path) from error
     if not any(map(str.strip, pages)):
         raise BadInput("contains images and no text; run text recognition (OCR) first", file=path)
     return title, pages

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from evidence_assets.benchmarks.corpora import DELIMITED_SUFFIXES, corpus_files, group_files
+from evidence_assets.benchmarks.corpora import DELIMITED_SUFFIXES, corpus_files, find_unreadable_texts, group_files
 from evidence_assets.benchmarks.declared_benchmarks import (
     PACKAGE_DEFS,
     check_name,
@@ -27,6 +28,10 @@ from evidence_assets.lake.store import Lake
 MAX_NAMED_FILES = 5
 
 
+class NoReadableDocument(BadInput):
+    """A folder has documents, and none of them can be read."""
+
+
 def corpus_name(folder: Path) -> str:
     """Corpus name derived from a folder's name."""
     return source_name(folder, folder.resolve().name, "evidence add corpus NAME FOLDER")
@@ -43,8 +48,9 @@ def source_name(path: Path, text: str, command: str) -> str:
 def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_message) -> Path:
     """Chunk all documents of a folder, copy changed files to the lake, and declare a new corpus; returns its folder.
 
-    Changes nothing until all files are chunked. Raises BadInput if a file is unreadable, the folder has no
-    documents, or the name belongs to a corpus with other files.
+    A text that cannot be read, such as a scanned PDF, is skipped and logged with its reason. Changes nothing until all
+    other files are chunked. Raises BadInput if Parquet or JSON lines are unreadable, no document can be read, or the
+    name belongs to a corpus with other files.
     """
     check_name(name, "corpus")
     reject_outside_links(folder)
@@ -52,8 +58,16 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     raw = lake.raw_path(raw_folder)
     is_declared = _is_declared(lake, name, raw_folder)
     documents, tables = _find_files(folder, log)
+    hashes = {relative_path: file_id(path) for relative_path, path in (documents | tables).items()}
+    stored_hashes = file_hashes(raw)
+    # A stored file was read before.
+    new_names = [name for name in documents if stored_hashes.get(name) != hashes[name]]
+    unreadable = _find_unreadable(folder, {name: documents[name] for name in new_names}, log)
+    documents = {name: path for name, path in documents.items() if name not in unreadable}
+    if not documents:
+        raise NoReadableDocument(f"none of its {len(unreadable)} documents can be read: see above", file=folder)
     files = documents | tables
-    changed = {relative_path: file_id(path) for relative_path, path in files.items()} != file_hashes(raw)
+    changed = {name: hashes[name] for name in files} != stored_hashes
     if changed or not open_chunks(lake, name).documents:
         update_chunks(lake, name, group_files(folder, list(documents.values())), log)
     if changed:
@@ -63,8 +77,11 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
         declaration = lake.root / DECLARATIONS_FOLDER / "corpus" / name
         write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
     source = _source_file(lake, name)
-    source.parent.mkdir(parents=True, exist_ok=True)
-    source.write_text(str(folder.resolve()), encoding="utf-8")
+    for file, text in ((source, str(folder.resolve())), (_skipped_file(lake, name), json.dumps(unreadable))):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    if unreadable:
+        log(f"documents skipped because they cannot be read: {len(unreadable)} of {len(documents) + len(unreadable)}")
     return raw
 
 
@@ -89,6 +106,14 @@ def _find_files(folder: Path, log: LogFunction) -> tuple[dict[str, Path], dict[s
     return documents, tables
 
 
+def _find_unreadable(folder: Path, documents: Mapping[str, Path], log: LogFunction) -> list[str]:
+    """Relative paths of the texts that cannot be read; logs each with its reason."""
+    errors = find_unreadable_texts(folder, list(documents.values()))
+    for error in errors.values():
+        log(f"skipped: {error}")
+    return [name for name, path in documents.items() if path in errors]
+
+
 def _is_table(path: Path) -> bool:
     return path.name.lower().endswith(DELIMITED_SUFFIXES)
 
@@ -107,6 +132,16 @@ def copy_files(files: Mapping[str, Path | str], folder: Path) -> None:
 def _source_file(lake: Lake, name: str) -> Path:
     """A file of this machine that contains the path of the folder that a corpus was added from."""
     return lake.cache / "sources" / name
+
+
+def _skipped_file(lake: Lake, name: str) -> Path:
+    """A file of this machine with the paths of the documents that were skipped, relative to the source folder."""
+    return lake.cache / "skipped" / f"{name}.json"
+
+
+def _skipped_paths(lake: Lake, name: str) -> set[Path]:
+    file = _skipped_file(lake, name)
+    return set(map(Path, json.loads(file.read_text(encoding="utf-8")))) if file.exists() else set()
 
 
 def source_folder(lake: Lake, name: str) -> Path | None:
@@ -129,7 +164,7 @@ def describe_changed_files(lake: Lake, name: str) -> str:
     except (OSError, BadInput):  # it has no documents any more
         return ""
     added = {path.relative_to(raw) for path in raw.rglob("*") if path.is_file()}
-    is_same = changed_at.keys() == added and max(changed_at.values()) <= added_at
+    is_same = changed_at.keys() - _skipped_paths(lake, name) == added and max(changed_at.values()) <= added_at
     return "" if is_same else f"{folder} has other files now: `evidence add corpus {name} {folder}` updates the corpus"
 
 

@@ -163,11 +163,9 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
     is_folder = _is_folder(corpus)
     is_graph_file = "/" in graph or "." in graph
     opened_lake = _open_lake(lake or find_lake(), creates=is_folder or is_graph_file or bool(tables))
-    if is_folder and Path(corpus).is_dir() and not has_documents(Path(corpus)):
-        tables = [*tables, *asked_sources.read_tables_below(Path(corpus), _print_hint)]
-        corpus = ""
-    elif is_folder:
-        corpus = add_folder(opened_lake, Path(corpus))
+    if is_folder:
+        corpus, folder_tables = _add_folder_or_tables(opened_lake, Path(corpus))
+        tables = [*tables, *folder_tables]
     elif corpus:
         refresh_corpus(opened_lake, corpus)
     if is_graph_file:
@@ -180,6 +178,22 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
     if source.corpus:
         tables = [*tables, *asked_sources.read_corpus_tables(opened_lake, source.corpus, _print_hint)]
     return OpenedSources(opened_lake, source, tables, is_joint=not graph)
+
+
+def _add_folder_or_tables(lake: Lake, folder: Path) -> tuple[str, Sequence[Table]]:
+    """The name of the corpus of a folder; or no name and the folder's tables if it has no readable documents."""
+    from evidence_assets.cli.add_corpus import NoReadableDocument
+    from evidence_assets.experiment.asked_sources import read_tables_below
+
+    if folder.is_dir() and not has_documents(folder):
+        return "", read_tables_below(folder, _print_hint)
+    try:
+        return add_folder(lake, folder), []
+    except NoReadableDocument:
+        tables = read_tables_below(folder, _print_hint)
+        if not tables:
+            raise
+        return "", tables
 
 
 def _is_folder(corpus: str) -> bool:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks, declarations
 from evidence_assets.cli import app
-from evidence_assets.cli.add_corpus import add_corpus, corpus_name
+from evidence_assets.cli.add_corpus import add_corpus, corpus_name, describe_changed_files
 from evidence_assets.experiment.corpus_building import open_chunks
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.store import Lake
@@ -125,6 +125,52 @@ def test_tables_are_copied_and_other_files_that_are_no_documents_are_named(folde
     expected = "skipped files, which are empty or neither documents nor tables (2): empty.txt, logo.png"
     assert messages[0] == expected
     assert {path.name for path in added.iterdir()} == {"a.parquet", "deep", "rooms.csv"}
+
+
+@pytest.mark.usefixtures("_forgets_declarations")
+def test_texts_that_cannot_be_read_are_skipped_and_named(tmp_path: Path, lake: Lake) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("The library was founded by Ida Holm.")
+    (folder / "cafe.txt").write_bytes("Das Café öffnet um neun.".encode("latin-1"))
+    (folder / "deep").mkdir()
+    (folder / "deep" / "scan.pdf").write_bytes(b"%PDF-1.4\n%%EOF")
+    messages: list[str] = []
+    added = add_corpus(lake, "notes", folder, messages.append)
+    assert [path.name for path in added.rglob("*")] == ["a.txt"] and open_chunks(lake, "notes").documents == 1
+    skipped = [message for message in messages if message.startswith("skipped: ")]
+    assert [message.partition(": ")[2].split(": ")[0] for message in skipped] == [
+        f"{folder}/cafe.txt:1",
+        f"{folder}/deep/scan.pdf",
+    ]
+    assert "is not UTF-8; convert the file to UTF-8" in skipped[0]
+    assert messages[-1] == "documents skipped because they cannot be read: 2 of 3"
+    assert describe_changed_files(lake, "notes") == "", "they are no news"
+    (folder / "cafe.txt").write_text("The café opens at nine.")
+    assert "has other files now" in describe_changed_files(lake, "notes")
+    messages.clear()
+    add_corpus(lake, "notes", folder, messages.append)
+    assert open_chunks(lake, "notes").documents == 2 and messages[-1].endswith("1 of 3")
+    for name in ("a.txt", "cafe.txt"):
+        (folder / name).unlink()
+    with pytest.raises(BadInput, match=r"notes: none of its 1 documents can be read"):
+        add_corpus(lake, "notes", folder)
+    assert open_chunks(lake, "notes").documents == 2, "a failure changes nothing"
+
+
+@pytest.mark.usefixtures("_forgets_declarations")
+def test_a_folder_is_asked_without_the_texts_that_cannot_be_read(tmp_path: Path) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "cafe.txt").write_bytes("Das Café öffnet um neun.".encode("latin-1"))
+    (folder / "prices.csv").write_text("item,price\noar,85\nrope,12\n")
+    ask = ["ask", "What is the price of a rope?", "--folder", str(folder), "--lake", str(tmp_path / "lake")]
+    result = CliRunner().invoke(app, ask)
+    assert "answer: 12 (answered" in result.stdout, result.output
+    assert f"skipped: {folder}/cafe.txt:1: byte 8 of the line" in result.stderr
+    (folder / "prices.csv").unlink()
+    result = CliRunner().invoke(app, ask)
+    assert result.exit_code == 1 and "none of its 1 documents can be read" in result.stderr
 
 
 @pytest.mark.usefixtures("_forgets_declarations")
