@@ -35,7 +35,7 @@ SHARD_SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz")
 TEXT_SUFFIXES = (".txt", ".md", ".markdown", *PAGE_SUFFIXES)
 DELIMITED_SUFFIXES = (".csv", ".tsv")
 """Files that are tables."""
-TEXT_VERSION = "2"
+TEXT_VERSION = "3"
 """Raise it whenever the title or the text of the same text file may differ."""
 MAX_TITLE = 60
 """Characters of a first line that is a title."""
@@ -232,7 +232,7 @@ def _read_parquet(path: Path, source: str) -> DocumentsWithRows:
 
 
 def read_page(path: Path) -> tuple[str, str]:
-    """Read title and text of an HTML page or a PDF; the title defaults to the file's name.
+    """Read title and text of an HTML page or a PDF; without a title, that is the first h1 or the file's name.
 
     Raises BadInput if the file cannot be read or a library is missing.
     """
@@ -280,9 +280,12 @@ def _read_html(path: Path) -> tuple[str, str]:
     title = page.title.get_text() if page.title else ""
     for tag in page.find_all(_HIDDEN_TAGS):
         tag.decompose()
+    if not title.strip() and (heading := page.find("h1")):
+        title = heading.get_text(" ")
     for tag, table in find_html_tables(page):
         caption = tag.find("caption")
-        lines = [*([caption.get_text(" ")] if caption else []), *table.statements]
+        labels = [caption.get_text(" ") if caption else "", table.title]
+        lines = [*filter(None, labels), *table.statements]
         tag.replace_with("\n\n" + "\n\n".join(lines) + "\n\n")
     for tag in page.find_all(lambda tag: _BLOCK_TAGS.fullmatch(tag.name)):
         tag.insert_before("\n\n")

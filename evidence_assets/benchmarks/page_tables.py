@@ -21,12 +21,16 @@ _HEADING_TAGS = re.compile("h[1-6]")
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of a document; ``line`` is that of its header, from 1, or None in a page of HTML."""
+    """A table of a document; ``line`` is that of its header, from 1, or None in a page of HTML.
+
+    ``title``: The text of a first row with one cell, which is no header.
+    """
 
     caption: str
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     line: int | None = None
+    title: str = ""
 
     @property
     def statements(self) -> list[str]:
@@ -112,15 +116,29 @@ def find_html_tables(page: Any) -> list[tuple[Any, PageTable]]:
         if tag.find("table"):
             continue
         grid = _read_grid(tag)
-        if len(grid) >= MIN_ROWS and min(map(len, grid)) >= MIN_ROWS:
-            tables.append((tag, PageTable(_find_caption(tag), grid[0], tuple(grid[1:]))))
+        title = _find_title(tag)
+        header, *rows = (grid[1:] if title else grid) or [()]
+        if rows and len(header) >= MIN_ROWS:
+            caption = _find_caption(tag, title)
+            tables.append((tag, PageTable(caption, header, tuple(_pad(row, len(header)) for row in rows), title=title)))
     return tables
 
 
-def _find_caption(tag: Any) -> str:
-    """The caption of a table, else the heading above it."""
-    caption = tag.find("caption") or tag.find_previous(_HEADING_TAGS)
-    return " ".join(caption.get_text(" ").split()) if caption else ""
+def _pad(row: tuple[str, ...], width: int) -> tuple[str, ...]:
+    """A row with empty cells for those that it lacks, such as a last row with a note or a total."""
+    return row + ("",) * (width - len(row))
+
+
+def _find_title(tag: Any) -> str:
+    """The text of a table's first row if it has one cell, which spans all columns or has none beside it."""
+    cells = _list_cells(tag.find("tr")) if tag.find("tr") else []
+    return _cell_text(cells[0]) if len(cells) == 1 and _read_span(cells[0], "rowspan") == 1 else ""
+
+
+def _find_caption(tag: Any, title: str) -> str:
+    """The caption of a table, else its title, else the heading above it."""
+    caption = tag.find("caption") or (None if title else tag.find_previous(_HEADING_TAGS))
+    return " ".join(caption.get_text(" ").split()) if caption else title
 
 
 def _read_grid(tag: Any) -> list[tuple[str, ...]]:
@@ -130,11 +148,9 @@ def _read_grid(tag: Any) -> list[tuple[str, ...]]:
     for row_tag in tag.find_all("tr"):
         texts: list[str] = []
         below: dict[int, tuple[int, str]] = {}
-        for cell in row_tag.find_all(_CELL_TAGS):
-            if cell.find_parent("tr") is not row_tag:
-                continue  # rows and cells without an end tag contain the next ones
+        for cell in _list_cells(row_tag):
             _fill_from_above(texts, pending, below)
-            text = " ".join(" ".join(s for s in cell.strings if s.find_parent(_CELL_TAGS) is cell).split())
+            text = _cell_text(cell)
             n_rows = _read_span(cell, "rowspan")
             for _ in range(_read_span(cell, "colspan")):
                 if n_rows > 1:
@@ -145,6 +161,15 @@ def _read_grid(tag: Any) -> list[tuple[str, ...]]:
         if texts:
             rows.append(tuple(texts))
     return rows
+
+
+def _list_cells(row_tag: Any) -> list[Any]:
+    """The cells of a row; without end tags, rows and cells contain the next ones."""
+    return [cell for cell in row_tag.find_all(_CELL_TAGS) if cell.find_parent("tr") is row_tag]
+
+
+def _cell_text(cell: Any) -> str:
+    return " ".join(" ".join(s for s in cell.strings if s.find_parent(_CELL_TAGS) is cell).split())
 
 
 def _fill_from_above(texts: list[str], pending: dict[int, tuple[int, str]], below: dict[int, tuple[int, str]]) -> None:

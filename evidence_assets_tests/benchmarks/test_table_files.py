@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from evidence_assets.benchmarks.corpora import read_page
 from evidence_assets.benchmarks.page_tables import find_markdown_tables
 from evidence_assets.benchmarks.table_files import read_folder_tables, read_tables_of
 from evidence_assets.lake.errors import BadInput
@@ -55,6 +56,25 @@ def test_a_page_has_its_innermost_tables_and_spanning_cells_are_repeated(tmp_pat
     [table] = read_tables_of(tmp_path / "trip.html")
     assert (table.table_id, table.caption, table.header) == ("trip.html", "Stages", ("Day", "Way", "Way"))
     assert table.rows == (("Sunday", "Bregenz", "Hard"), ("Sunday", "Hard", "Lindau"))
+
+
+TITLED = """<html><body><h1>Tents &amp; ropes</h1><table><tr><th colspan=2>Prices <i>in 2024</i></th></tr>
+<tr><th>Name</th><th>Price</th></tr><tr><td>Tent</td><td>12</td></tr><tr><td>Total of all</td></tr></table>
+<table><tr><td>Logo</td></tr><tr><td>Menu</td><td>Text</td></tr></table></body></html>"""
+
+
+def test_a_page_with_a_title_row_and_a_short_row_has_its_table(tmp_path: Path) -> None:
+    pytest.importorskip("bs4", reason="HTML is read by the extra documents")
+    (tmp_path / "prices.html").write_text(TITLED)
+    [table] = read_tables_of(tmp_path / "prices.html")
+    assert (table.caption, table.header) == ("Prices in 2024", ("Name", "Price"))
+    assert table.rows == (("Tent", "12"), ("Total of all", ""))
+    statements = "Prices in 2024\n\nName: Tent; Price: 12.\n\nName: Total of all."
+    title, text = read_page(tmp_path / "prices.html")
+    assert (title, text) == ("Tents & ropes", f"Tents & ropes\n\n{statements}\n\nLogo\n\nMenu Text")
+    (tmp_path / "prices.html").write_text(TITLED.replace("<table>", "<table><caption>Shop</caption>", 1))
+    [table] = read_tables_of(tmp_path / "prices.html")
+    assert table.caption == "Shop" and "Shop\n\nPrices in 2024\n\n" in read_page(tmp_path / "prices.html")[1]
 
 
 def test_of_a_folder_all_tables_are_read_and_bad_files_are_reported(tmp_path: Path) -> None:
