@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ QUESTION_FIELDS = (
 )
 EVIDENCE_KINDS = ("chunk", "sentence", "cell", "column", "row", "triple", "path")
 TABLE_FIELDS = ("table_id", "caption", "header", "rows")
+SAMPLE_BYTES = 8192
+"""Beginning of a file that its separator is detected in."""
+MIN_TITLED_ROWS = 3
+"""Rows of a table with a title: title, header and one row."""
+_SEPARATOR_LINE = re.compile(r'"?sep=(.)"?[ \r]*(?:\n|$)', re.IGNORECASE)
+"""First line of a file for spreadsheets, which names its separator."""
 
 
 def ignore_warning(message: str) -> None:
@@ -179,17 +186,38 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
             raise BadInput(f"cannot be read as Parquet ({error})", file=path) from error
         columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in data.columns]
         return Table(benchmark, path.name, "", tuple(data.column_names), tuple(zip(*columns, strict=True)))
-    rows = [tuple(fields) for _, fields in delimited_rows(path, _detect_delimiter(path), quoted=True)]
-    return Table(benchmark, path.name, "", rows[0] if rows else (), tuple(rows[1:]))
-
-
-def _detect_delimiter(path: Path) -> str:
     with open_bytes(path) as stream:
-        sample = stream.read(8192).decode("utf-8-sig", errors="replace")
+        sample = stream.read(SAMPLE_BYTES).decode("utf-8-sig", errors="replace")
+    separator = _SEPARATOR_LINE.match(sample)
+    delimiter = separator[1] if separator else _detect_delimiter(path, sample)
+    rows = [tuple(fields) for _, fields in delimited_rows(path, delimiter, quoted=True)]
+    if separator:
+        rows = rows[1:]
+    title = _find_title(rows)
+    header, *body = (rows[1:] if title else rows) or [()]
+    return Table(benchmark, path.name, title, header, tuple(body))
+
+
+def _find_title(rows: Sequence[tuple[str, ...]]) -> str:
+    """The text of a first line that is a title: it has one cell, and the header and the row below have several.
+
+    Spreadsheets fill it up with empty cells. One of them alone may be a header without a text.
+    """
+    if len(rows) < MIN_TITLED_ROWS:
+        return ""
+    first, header, row = rows[:MIN_TITLED_ROWS]
+    has_columns = len(header) > 1 and len(row) > 1
+    n_empty = sum(not cell.strip() for cell in first[1:])
+    is_filled_up = 1 < n_empty == len(first) - 1 and all(map(str.strip, header))
+    return first[0].strip() if has_columns and (len(first) == 1 or is_filled_up) else ""
+
+
+def _detect_delimiter(path: Path, sample: str) -> str:
     if path.suffix.lower() == ".tsv" and "\t" in sample:
         return "\t"
-    try:
-        return csv.Sniffer().sniff(sample, delimiters=",;\t|").delimiter
-    except csv.Error:
-        # One column or an empty file: a comma is harmless.
-        return ","
+    for text in (sample, sample.partition("\n")[2].lstrip()):  # a title line has no delimiter
+        try:
+            return csv.Sniffer().sniff(text, delimiters=",;\t|").delimiter
+        except csv.Error:
+            continue
+    return ","  # one column or an empty file: a comma is harmless

@@ -77,6 +77,29 @@ def test_a_page_with_a_title_row_and_a_short_row_has_its_table(tmp_path: Path) -
     assert table.caption == "Shop" and "Shop\n\nPrices in 2024\n\n" in read_page(tmp_path / "prices.html")[1]
 
 
+@pytest.mark.parametrize(
+    ("text", "caption", "header"),
+    [
+        ("sep=;\nitem;price\ntent;120,50\n", "", ("item", "price")),
+        ("\ufeffSEP=\t\r\nitem, colour\tprice\r\ntent, red\t12\r\n", "", ("item, colour", "price")),
+        ("sep=;\nPrices\nitem;price\ntent;12\n", "Prices", ("item", "price")),
+        ("Prices of the summer\n\nitem;price\ntent;120\nrope;9\n", "Prices of the summer", ("item", "price")),
+        ("Prices, 2024;;\nitem;price;stock\ntent;12;3\n", "Prices, 2024", ("item", "price", "stock")),
+        ("item,\ntent,120\nrope,9\n", "", ("item", "")),
+        (",price\ntent,120\nrope,9\n", "", ("", "price")),
+        ("item,,\ntent,,3\nrope,9,4\n", "", ("item", "", "")),
+        ("note\nall is well\nnothing\n", "", ("note",)),
+    ],
+)
+def test_a_separator_and_a_title_above_the_header_are_no_header(
+    tmp_path: Path, text: str, caption: str, header: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.csv").write_bytes(text.encode())
+    [table] = read_tables_of(tmp_path / "a.csv")
+    assert (table.caption, table.header) == (caption, header)
+    assert len(table.rows) >= 1 and table.rows[0][0].startswith(("tent", "all"))
+
+
 def test_of_a_folder_all_tables_are_read_and_bad_files_are_reported(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     (tmp_path / "club.md").write_text(MARKDOWN)
