@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from evidence_assets.benchmarks.corpora import DELIMITED_SUFFIXES, corpus_files, find_unreadable_texts, group_files
 from evidence_assets.benchmarks.declared_benchmarks import (
@@ -57,32 +58,47 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     raw_folder = f"corpora/{name}"
     raw = lake.raw_path(raw_folder)
     is_declared = _is_declared(lake, name, raw_folder)
-    documents, tables = _find_files(folder, log)
-    hashes = {relative_path: file_id(path) for relative_path, path in (documents | tables).items()}
     stored_hashes = file_hashes(raw)
-    # A stored file was read before.
-    new_names = [name for name in documents if stored_hashes.get(name) != hashes[name]]
-    unreadable = _find_unreadable(folder, {name: documents[name] for name in new_names}, log)
-    documents = {name: path for name, path in documents.items() if name not in unreadable}
-    if not documents:
-        raise NoReadableDocument(f"none of its {len(unreadable)} documents can be read: see above", file=folder)
-    files = documents | tables
-    changed = {name: hashes[name] for name in files} != stored_hashes
+    files = _select_files(folder, stored_hashes, log)
+    changed = files.hashes != stored_hashes
     if changed or not open_chunks(lake, name).documents:
-        update_chunks(lake, name, group_files(folder, list(documents.values())), log)
+        update_chunks(lake, name, group_files(folder, list(files.documents.values())), log)
     if changed:
         with replacing_folder(raw) as temporary:
-            copy_files(files, temporary)
+            copy_files(files.documents | files.tables, temporary)
     if not is_declared:
         declaration = lake.root / DECLARATIONS_FOLDER / "corpus" / name
         write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
-    source = _source_file(lake, name)
-    for file, text in ((source, str(folder.resolve())), (_skipped_file(lake, name), json.dumps(unreadable))):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
-    if unreadable:
-        log(f"documents skipped because they cannot be read: {len(unreadable)} of {len(documents) + len(unreadable)}")
+    _record_source(lake, name, folder, files.unreadable)
+    if n_unreadable := len(files.unreadable):
+        n_documents = len(files.documents) + n_unreadable
+        log(f"documents skipped because they cannot be read: {n_unreadable} of {n_documents}")
     return raw
+
+
+class _FolderFiles(NamedTuple):
+    """Files of a folder by relative path, hashes of documents and tables, and the texts that cannot be read."""
+
+    documents: dict[str, Path]
+    tables: dict[str, Path]
+    hashes: dict[str, str]
+    unreadable: list[str]
+
+
+def _select_files(folder: Path, stored_hashes: Mapping[str, str], log: LogFunction) -> _FolderFiles:
+    """The files to add; logs those that are skipped. Raises NoReadableDocument if no document is left."""
+    documents, tables = _find_files(folder, log)
+    hashes = {name: file_id(path) for name, path in (documents | tables).items()}
+    new_documents = [path for name, path in documents.items() if stored_hashes.get(name) != hashes[name]]
+    errors = find_unreadable_texts(folder, new_documents)  # stored files were read before
+    for error in errors.values():
+        log(f"skipped: {error}")
+    unreadable = [name for name, path in documents.items() if path in errors]
+    for name in unreadable:
+        del documents[name], hashes[name]
+    if not documents:
+        raise NoReadableDocument(f"none of its {len(unreadable)} documents can be read: see above", file=folder)
+    return _FolderFiles(documents, tables, hashes, unreadable)
 
 
 def _is_declared(lake: Lake, name: str, raw_folder: str) -> bool:
@@ -104,14 +120,6 @@ def _find_files(folder: Path, log: LogFunction) -> tuple[dict[str, Path], dict[s
         names = ", ".join(path.relative_to(folder).as_posix() for path in skipped[:MAX_NAMED_FILES])
         log(f"skipped files, which are empty or neither documents nor tables ({len(skipped)}): {names}")
     return documents, tables
-
-
-def _find_unreadable(folder: Path, documents: Mapping[str, Path], log: LogFunction) -> list[str]:
-    """Relative paths of the texts that cannot be read; logs each with its reason."""
-    errors = find_unreadable_texts(folder, list(documents.values()))
-    for error in errors.values():
-        log(f"skipped: {error}")
-    return [name for name, path in documents.items() if path in errors]
 
 
 def _is_table(path: Path) -> bool:
@@ -142,6 +150,14 @@ def _skipped_file(lake: Lake, name: str) -> Path:
 def _skipped_paths(lake: Lake, name: str) -> set[Path]:
     file = _skipped_file(lake, name)
     return set(map(Path, json.loads(file.read_text(encoding="utf-8")))) if file.exists() else set()
+
+
+def _record_source(lake: Lake, name: str, folder: Path, unreadable: Sequence[str]) -> None:
+    """Store the folder that a corpus was added from, and the documents that were skipped."""
+    source = _source_file(lake, name)
+    for file, text in ((source, str(folder.resolve())), (_skipped_file(lake, name), json.dumps(unreadable))):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def source_folder(lake: Lake, name: str) -> Path | None:

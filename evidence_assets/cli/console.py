@@ -76,14 +76,7 @@ def print_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], **options
 def print_word_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     """Print a table whose lines break only between words; rich breaks inside words to fit the console's width."""
     lines = [list(map(format_cell, row)) for row in rows]
-    columns = [[name, *(line[n].plain for line in lines)] for n, name in enumerate(headers)]
-    longest_words = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
-    has_space = sum(longest_words) + 2 * len(columns) <= out.width
-    gap = 2 if has_space else 1
-    widths = [max(map(cell_len, column)) for column in columns]
-    while sum(widths) + gap * len(columns) > out.width and widths != longest_words:
-        most_space = max(range(len(widths)), key=lambda n: widths[n] - longest_words[n])
-        widths[most_space] -= 1
+    widths, gap = _fit_widths([[name, *(line[n].plain for line in lines)] for n, name in enumerate(headers)])
     table = Table(
         *(Column(name, width=width, overflow="fold") for name, width in zip(headers, widths, strict=True)),
         box=box.SIMPLE_HEAD,
@@ -94,6 +87,18 @@ def print_word_table(headers: Sequence[str], rows: Iterable[Sequence[Any]]) -> N
     for line in lines:
         table.add_row(*line)
     out.print(table, soft_wrap=False, crop=False)
+
+
+def _fit_widths(columns: Sequence[Sequence[str]]) -> tuple[list[int], int]:
+    """Widths of columns, at least those of their longest words, and the space after each."""
+    longest_words = [max(cell_len(word) for text in column for word in text.split() or [""]) for column in columns]
+    has_space = sum(longest_words) + 2 * len(columns) <= out.width
+    gap = 2 if has_space else 1
+    widths = [max(map(cell_len, column)) for column in columns]
+    while sum(widths) + gap * len(columns) > out.width and widths != longest_words:
+        most_space = max(range(len(widths)), key=lambda n: widths[n] - longest_words[n])
+        widths[most_space] -= 1
+    return widths, gap
 
 
 def leave_out_empty(headers: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:

@@ -25,6 +25,7 @@ from evidence_assets.experiment.scores.scoreboard import SCORES_QUERY
 from evidence_assets.experiment.variants import Variant
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import view_answer
+from evidence_assets.explorer.answers import Row
 from evidence_assets.explorer.scores import CHANGED_QUERY, format_score, mark_stale
 from evidence_assets.lake.catalogue import connect, find_lake
 from evidence_assets.lake.errors import BadInput
@@ -234,6 +235,11 @@ def scoreboard(
         return
     for (name, metric), group in groupby(rows, key=lambda row: (row["scope_id"], row["metric"])):
         _print_scores(f"Scoreboard of {name}, {metric}", list(map(format_score, group)))
+    _print_notes(rows)
+
+
+def _print_notes(rows: Sequence[Row]) -> None:
+    """Explain the columns of the scoreboard."""
     if any(row["metric"] == "accuracy" for row in rows):
         out.print(
             "accuracy counts every question's best option; supported is the share of answers that the evidence "

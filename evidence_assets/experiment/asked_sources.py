@@ -144,12 +144,11 @@ def select_tables(
         return []
     question = _SHORT_IS.sub(r"\1 is", question)
     words = collect_words(question)
-    known_words = [_find_known_words(table, question) for table in tables]
-    shared = {n: words & (known_words[n] | _collect_words(table, table.rows)) for n, table in enumerate(tables)}
+    candidates = [JoinCandidate(table, _find_known_words(table, question)) for table in tables]
+    shared = {n: words & _all_words(candidate) for n, candidate in enumerate(candidates)}
     selected = [
         n for n in shared if 2 * len(shared[n]) >= max(1, len(words)) and _may_answer(tables[n], question, options)
     ]
-    candidates = list(map(JoinCandidate, tables, known_words))
     join = select_join(candidates, inform)
     if join is not None:
         selected = [n for n in selected if not _lacks_column(candidates[n], candidates)]
@@ -158,6 +157,11 @@ def select_tables(
     if join is not None and _may_answer_jointly(join, question, options):
         sources.insert(0, AskedSource(QuestionSource(table=join.table.table_id), join.table, join.sources))
     return sources
+
+
+def _all_words(candidate: JoinCandidate) -> frozenset[str]:
+    """The words of a table, and those of the question that ask for one of its columns."""
+    return candidate.words | _collect_words(candidate.table, candidate.table.rows)
 
 
 def _lacks_column(candidate: JoinCandidate, others: Sequence[JoinCandidate]) -> bool:
