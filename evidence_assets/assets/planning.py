@@ -58,17 +58,22 @@ class PlannedWork:
     context: int = 0
 
 
-def plan_work(variant: Variant, benchmark: Benchmark, lake: Lake | None, instance: dg.DagsterInstance) -> PlannedWork:
-    """The cost of a variant on a benchmark; without its files, from the official number of questions."""
+def plan_work(
+    variant: Variant, benchmark: Benchmark, lake: Lake | None, instance: dg.DagsterInstance, *, has_answers: bool = True
+) -> PlannedWork:
+    """The cost of a variant on a benchmark; without its files, from the official number of questions.
+
+    ``has_answers``: Otherwise only evidence is scored, and no question is answered.
+    """
     questions, options = benchmark_size(benchmark, lake) if lake else (0, 0)
     if not questions:
         questions = benchmark.official_size or 0
         options = questions * count_options(benchmark)
-    steps = list_steps(variant)
+    steps = list_steps(variant, has_answers=has_answers)
     pace = measured_seconds(instance, steps)
     seconds = pace * questions if pace and questions else None
     work = PlannedWork(benchmark.name, variant.label, questions or None, seconds=seconds)
-    tasks = list_tasks(variant, questions, options) if questions else None
+    tasks = list_tasks(variant, questions, options, has_answers=has_answers) if questions else None
     return work if tasks is None else _add_tasks(work, tasks, measured_tokens(instance, steps))
 
 
@@ -121,10 +126,12 @@ def benchmark_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
     return len(counts), sum(counts)
 
 
-def list_steps(variant: Variant) -> list[str]:
-    """The assets that compute a variant's answers."""
+def list_steps(variant: Variant, *, has_answers: bool = True) -> list[str]:
+    """The assets that compute a variant's answers, or only its evidence."""
     method = systems.open_method(variant)
     evidence = variant.with_models(f"evidence/{variant.family}/{variant.selector}", method.model_kinds)
+    if not has_answers:
+        return [evidence]
     has_chains = isinstance(method, SelectionMethod) and Answering(method).writes_chains
     chains = [f"chains/{variant.key}"] if has_chains else []
     return [evidence, *chains, f"predictions/{variant.key}"]
@@ -135,14 +142,14 @@ def count_requests(tasks: Iterable[TaskInputs]) -> int:
     return sum(task.inputs * PROMPTED_TASKS[task.task].requests_per_task for task in tasks)
 
 
-def list_tasks(variant: Variant, questions: int, options: int) -> list[TaskInputs] | None:
+def list_tasks(variant: Variant, questions: int, options: int, *, has_answers: bool = True) -> list[TaskInputs] | None:
     """What the profile's language model is asked, at most; None if options that it explains are not known."""
     method = systems.open_method(variant)
     if not isinstance(method, SelectionMethod) or not has_model(variant.profile):
         return []
     tasks = [TaskInputs(name, number * questions) for name, number in method.tasks_per_question.items() if number]
     answering = Answering(method)
-    if isinstance(method, AnsweringMethod) or not answering.is_prompted:
+    if not has_answers or isinstance(method, AnsweringMethod) or not answering.is_prompted:
         return tasks
     if not answering.has_options:
         return [*tasks, TaskInputs(SHORT_ANSWER.name, questions)]

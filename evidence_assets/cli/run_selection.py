@@ -154,10 +154,15 @@ def select_assets(
     if has_answers:
         targets += [f"counterfactuals/{v.key}" for v in selected if v.counterfactual]
         return select_upstream(graph, benchmark, targets)
-    scores = [dg.AssetKey(target.split("/")) for target in targets]
-    parents = {parent for key in scores if graph.has(key) for parent in graph.get(key).parent_keys}
+    return select_evidence_scores(graph, benchmark, targets)
+
+
+def select_evidence_scores(graph: Any, benchmark: Benchmark, scores: Sequence[str]) -> RunSelection:
+    """These scores and their upstream assets that the benchmark needs, without those of answers."""
+    score_keys = (dg.AssetKey(name.split("/")) for name in scores)
+    keys = frozenset(key for key in score_keys if graph.has(key))
+    parents = {parent for key in keys for parent in graph.get(key).parent_keys}
     inputs = ["/".join(parent.path) for parent in parents if parent.path[0] not in ANSWER_KINDS]
-    keys = frozenset(scores)
     scores_alone = RunSelection(keys, dict.fromkeys(keys, frozenset({benchmark.name})), frozenset())
     return join_selections([select_upstream(graph, benchmark, inputs), scores_alone])
 

@@ -111,7 +111,8 @@ def _plan_sources(sources: Iterable[CellSource]) -> list[PlannedWork]:
                 is_judged = source.score_asset.endswith("_judged")
                 work[key] = plan_harvest(method, source.collection, is_judged=is_judged)
             else:
-                work[key] = plan_work(source.variant, benchmarks()[source.benchmark], lake, instance)
+                benchmark = benchmarks()[source.benchmark]
+                work[key] = plan_work(source.variant, benchmark, lake, instance, has_answers=source.has_answers)
     return [work[key] for key in sorted(work)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evidence_assets import systems
@@ -13,6 +14,7 @@ from evidence_assets.cli.run_selection import (
     enable_presets,
     join_selections,
     required_presets,
+    select_evidence_scores,
     select_harvest_scores,
     select_upstream,
 )
@@ -28,9 +30,17 @@ from evidence_assets.systems.four_step_focus.system import PublishedVectorsMetho
 
 
 def runnable_sources(cells: Iterable[Cell]) -> list[CellSource]:
-    """The sources of these cells that can run here: some need files that only users have."""
+    """The sources of these cells that can run here: some need files that only users have.
+
+    Questions are answered only for sources that fill a cell with scores of answers.
+    """
     raw = find_lake() / "raw"
-    distinct = {(source.score_asset, source.benchmark): source for cell in cells for source in cell.sources}
+    distinct: dict[tuple[str, str], CellSource] = {}
+    for cell in cells:
+        for source in cell.sources:
+            key = (source.score_asset, source.benchmark)
+            has_answers = source.needs_answers(cell.figure) or (key in distinct and distinct[key].has_answers)
+            distinct[key] = replace(source, has_answers=has_answers)
     return [
         source
         for source in distinct.values()
@@ -63,12 +73,15 @@ def _is_loaded_by(variant: Variant, names: Collection[str]) -> bool:
 
 def select_cells(graph: Any, sources: Sequence[CellSource]) -> RunSelection:
     """The scores that fill these cells, and everything upstream that they need, and no more."""
-    targets: dict[str, set[str]] = defaultdict(set)
+    targets: dict[tuple[str, bool], set[str]] = defaultdict(set)
     harvests: set[str] = set()
     for source in sources:
-        scores = harvests if source.scope else targets[source.benchmark]
+        scores = harvests if source.scope else targets[source.benchmark, source.has_answers]
         scores.add(source.score_asset)
-    selections = [select_upstream(graph, benchmarks()[name], sorted(assets)) for name, assets in targets.items()]
+    selections = []
+    for (name, has_answers), assets in targets.items():
+        select = select_upstream if has_answers else select_evidence_scores
+        selections.append(select(graph, benchmarks()[name], sorted(assets)))
     if harvests:
         collections = {source.collection for source in sources if source.scope}
         selections.append(select_harvest_scores(graph, sorted(harvests), collections))

@@ -177,9 +177,9 @@ def _triple_metrics(
     plan: VariantPlan, context: StageContext, questions: pl.DataFrame, evidence: pl.DataFrame
 ) -> dict[str, Estimate]:
     """Scores of the evidence triples, for questions on a graph and variants with ``scores_triples``."""
-    is_graph = plan.variant.family == "graph"
-    if not is_graph and not plan.variant.scores_triples:
+    if not plan.variant.has_triple_metrics:
         return {}
+    is_graph = plan.variant.family == "graph"
     tokens = get_encoder(context.profile.token_encoder) if is_graph else None
     with_recalled = is_graph and bool(plan.method.extra_inputs)
     ordered = typed_rows(questions.sort("question_id"), QuestionRow)

@@ -115,6 +115,11 @@ class Variant(StrictModel):
         return profiles.load().with_models(self.active_models)
 
     @property
+    def has_triple_metrics(self) -> bool:
+        """Whether the triples of its evidence are scored."""
+        return self.family == "graph" or self.scores_triples
+
+    @property
     def selector(self) -> str:
         """Name of its evidence."""
         return self.evidence or self.name

@@ -33,8 +33,10 @@ from evidence_assets.reproduction import published_figures
 from evidence_assets.reproduction.data_files import DataFiles, RequiredData, sort_data
 from evidence_assets.reproduction.presets import presets
 from evidence_assets.reproduction.published_figures import (
+    EVIDENCE_METRICS,
     RECORDED_ANSWERS,
     RUN_SEPARATOR,
+    TRIPLE_METRICS,
     Figure,
     Key,
     PublishedName,
@@ -69,6 +71,8 @@ class CellSource:
     """A harvest's collection."""
     recorded_name: PublishedName | None = None
     """The printed system whose answers are recorded."""
+    has_answers: bool = True
+    """Whether its questions are answered; otherwise only their evidence is scored."""
 
     @property
     def is_recorded(self) -> bool:
@@ -95,6 +99,19 @@ class CellSource:
         names: list[PublishedName | published_figures.PublishedTiming] = [*self.names, *self.variant.printed.times]
         compared = [f for name in names for f in published_figures.figures_of(self.benchmark, name, self.model_id)]
         return {f.key for f in compared if self.scope is None or f.metric_and_label in self.scope.metrics}
+
+    def needs_answers(self, figure: Figure) -> bool:
+        """Whether it fills a figure with scores of answers, not of evidence alone."""
+        keys = self.figure_keys() & {figure.key, *figure.operands}
+        return not all(self._is_scored_from_evidence(key) for key in keys)
+
+    def _is_scored_from_evidence(self, key: Key) -> bool:
+        """Whether the metric of a figure needs no answer. Without answers, scores name no language model."""
+        _, _, _, model, metric, label = key
+        if self.is_recorded or self.scope or self.variant.reader or label:
+            return False
+        metrics = TRIPLE_METRICS if self.variant.has_triple_metrics else EVIDENCE_METRICS
+        return metric in metrics and model in {"", *(name.model for name in self.names)}
 
 
 @dataclass(frozen=True)

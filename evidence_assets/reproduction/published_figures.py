@@ -39,6 +39,10 @@ RECALLED_SUFFIX = "_with_recalled"
 """Suffix of metrics that include facts recalled by a language model; see ``retrieval_scores``."""
 INCLUDED_SUFFIX = "_included"
 """Suffix of hits by triples that include an answer rather than end in it; see ``retrieval_scores``."""
+EVIDENCE_METRICS = frozenset({"bertscore", "coverage"})
+"""Published metrics that are scored from the evidence of every variant; all others need answers."""
+TRIPLE_METRICS = EVIDENCE_METRICS | {"f1", "hit@1", "hit@10"}
+"""Published metrics that are scored from evidence where its triples are scored."""
 SYSTEMS_COUNTING_RECALLED = ("kaping_background",)
 """Systems whose published hits and F1 include recalled facts."""
 Key = tuple[str, str, str, str, str, str]

@@ -96,7 +96,8 @@ def _models_of_source(source: CellSource, finder: RequiredData) -> Iterator[Used
         yield from _harvesting_models(method, is_judged=source.score_asset.endswith("_judged"))
         return
     if isinstance(method, SelectionMethod):
-        answering_kinds = () if source.is_recorded else Answering(method).model_kinds
+        is_answered = source.has_answers and not source.is_recorded
+        answering_kinds = Answering(method).model_kinds if is_answered else ()
         yield from _models_of_kinds(source.variant, answering_kinds)
     for upstream in finder.find_upstream(source.score_asset, all_benchmarks().get(source.benchmark)).methods:
         if isinstance(upstream, KBloom):

@@ -11,12 +11,15 @@ from typer.testing import CliRunner
 
 from evidence_assets.cli import app
 from evidence_assets.cli.reproduce import load_tables, plan_table
+from evidence_assets.cli.run_selection import ANSWER_KINDS
+from evidence_assets.cli.table_runs import load_selection, runnable_sources
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
 from evidence_assets.lake.store import Lake
 from evidence_assets.profiles import PROFILE_VARIABLE
 from evidence_assets.reproduction.cells import Cell, find_best_profile
 from evidence_assets.reproduction.data_files import RequiredData
+from evidence_assets.reproduction.presets import PRESETS_VARIABLE
 from evidence_assets.reproduction.published_figures import PublishedName, figures
 from evidence_assets.reproduction.table_plans import NOT_MEASURED
 from evidence_assets_tests.assets.tiny_lake import webqsp_text
@@ -188,6 +191,28 @@ def test_a_plan_counts_what_is_known_and_guesses_nothing() -> None:
     output = run("thesis-7.5", "--plan")
     assert "hours are not measured" in output and "docs/measured.md#corpus-size" in output and "5.4 GB" in output
     assert "missing; about 228.0 kB" in output and "~ " in output
+
+
+@pytest.mark.parametrize("table", ["a2q-2", "a2q-3", "a2q-4", "a2q-6", "a2q-7"])
+def test_figures_of_evidence_are_filled_without_answers(table: str, other_settings: pytest.MonkeyPatch) -> None:
+    other_settings.setenv(PRESETS_VARIABLE, "")
+    cells = load_tables(None)[table]
+    plan = plan_table(table, cells, RequiredData())
+    assert plan["work"] and not any(work["requests"] for work in plan["work"])
+    assert "language model" not in {model["use"] for model in plan["models"]}
+    selected = load_selection(runnable_sources(cells), table.replace("-", " ")).keys or ()
+    kinds = {key.path[0] for key in selected}
+    assert kinds >= {"evidence", "scores"} and not kinds & set(ANSWER_KINDS)
+
+
+def test_only_figures_of_evidence_need_no_answers() -> None:
+    """Hits of a search rank its answers; those of Attention2Query are of triples."""
+    sources = [source for cells in load_tables(None).values() for source in runnable_sources(cells)]
+    answered = {
+        system: {source.has_answers for source in sources if source.variant.system == system}
+        for system in ("a2q", "four_step_focus", "uscrake", "ucret", "ugat")
+    }
+    assert answered == {system: {system != "a2q"} for system in answered}
 
 
 @pytest.mark.long
