@@ -24,7 +24,7 @@ from evidence_assets.graphs.knowledge_graph import (
 )
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import PASSAGE_COLUMNS, PassageFiles, write_passage_files
-from evidence_assets.lake.array_files import open_array, open_json
+from evidence_assets.lake.array_files import create_array, open_array, open_json
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.lake.ids import content_id, key_for_model
@@ -101,7 +101,7 @@ def build_name_vectors(
         stored_hashes = np.load(folder / "hashes.npy", allow_pickle=False)
     with replacing_folder(folder) as temporary:
         shape = (len(texts), encoder.dimensions)
-        vectors = np.lib.format.open_memmap(temporary / "vectors.npy", mode="w+", dtype=np.float16, shape=shape)
+        vectors = create_array(temporary / "vectors.npy", np.float16, shape)
         hashes, reused = fill_vectors(
             texts, model_id, VectorCache(stored_hashes, stored_vectors), partial(encode_texts, encoder), vectors
         )

@@ -15,6 +15,7 @@ from evidence_assets.graphs.arrays import GraphArrays, IntArray, TypedGraph, fin
 from evidence_assets.graphs.entity_linking import EntityLinker, NameVectors
 from evidence_assets.graphs.merge import ENDS
 from evidence_assets.graphs.passage_files import PassageFiles
+from evidence_assets.lake.array_files import create_array
 from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.lake.errors import StaleInput
 from evidence_assets.models.protocols import FloatArray
@@ -250,7 +251,7 @@ def map_rows_by_id(blocks: Iterable[pl.DataFrame], ids: pl.Series, folder: Path)
             matrix = vector_matrix(block["vector"].to_arrow())
             if vectors is None and len(rows):
                 shape = (len(ids), matrix.shape[1])
-                vectors = np.asarray(np.memmap(temporary / "vectors", np.float32, "w+", shape=shape))
+                vectors = np.asarray(create_array(temporary / "vectors.npy", np.float32, shape))
             if vectors is not None:
                 vectors[rows] = matrix
             is_filled[rows] = True

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -51,6 +53,24 @@ class ArrayWriter:
             if kind is None:
                 self._file.seek(0)
                 self._write_header()
+
+
+def create_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:
+    """A new memory-mapped ``.npy`` file of zeros.
+
+    Its disk space is reserved, so that a full disk raises an exception here: a later write would end the process.
+    """
+    array_type = np.dtype(dtype)
+    header = {"descr": np.lib.format.dtype_to_descr(array_type), "fortran_order": False, "shape": shape}
+    n_bytes = array_type.itemsize * math.prod(shape)
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        file.flush()
+        if n_bytes and hasattr(os, "posix_fallocate"):  # macOS has none
+            os.posix_fallocate(file.fileno(), file.tell(), n_bytes)
+        else:
+            file.truncate(file.tell() + n_bytes)
+    return np.lib.format.open_memmap(path, mode="r+")
 
 
 def open_asset_file(path: Path, load: Callable[[Path], T], remedy: str = "materialize its asset") -> T:

@@ -1,6 +1,9 @@
 """The nearest rows, against all inner products, and rows in mapped files."""
 
+import errno
+import os
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import numpy as np
 import polars as pl
@@ -9,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evidence_assets.graphs import nearest_rows
+from evidence_assets.graphs.graph_store import build_name_vectors
 from evidence_assets.graphs.knowledge_graph import map_rows_by_id
 from evidence_assets.graphs.nearest_rows import MARGIN, find_nearest, inner_products
+from evidence_assets.lake.array_files import create_array
+from evidence_assets.lake.errors import DiskFull
 from evidence_assets.models.vectors import unit_rows
 
 
@@ -41,3 +47,24 @@ def test_rows_are_mapped_in_the_order_of_their_ids_and_no_file_stays(tmp_path: P
     assert not [*tmp_path.iterdir()]
     assert map_rows_by_id([rows[:2]], ids, tmp_path) is None, "b has no row"
     assert map_rows_by_id([rows], ids[:2], tmp_path) is None, "c is unknown"
+
+
+def test_rows_are_mapped_into_reserved_space_or_the_disk_is_reported_as_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(handle: int, offset: int, size: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    created = create_array(tmp_path / "rows.npy", np.float32, (3, 1000))
+    assert (tmp_path / "rows.npy").stat().st_blocks * 512 >= 12_000, "a sparse file has fewer blocks"
+    assert not created.any() and np.load(tmp_path / "rows.npy").shape == (3, 1000)
+    assert create_array(tmp_path / "empty.npy", np.float16, (0, 4)).shape == (0, 4)
+    monkeypatch.setattr(os, "posix_fallocate", fail)
+    rows = pl.DataFrame({"owner_id": ["a"], "vector": [[1.0]]}, schema_overrides={"vector": pl.List(pl.Float32)})
+    with pytest.raises(DiskFull, match="free some space"):
+        map_rows_by_id([rows], pl.Series(["a"]).set_sorted(), tmp_path)
+    encoder = MagicMock(dimensions=4)
+    nodes = pl.DataFrame({"name": ["bee"], "aliases": [["wasp"]]})
+    with pytest.raises(DiskFull, match="names"):
+        build_name_vectors(tmp_path / "names", nodes, encoder, "m", "", memory=10**6)
+    assert sorted(path.name for path in tmp_path.glob("*.npy")) == ["empty.npy", "rows.npy"]
