@@ -82,14 +82,14 @@ def run(
         declared = find_benchmark(name)
         variants = select_variants(declared, [name for name in variant_names.replace(" ", "").split(",") if name])
         from evidence_assets.assets.definitions import load_definitions
-        from evidence_assets.cli.runner import run_all
+        from evidence_assets.cli.runner import count_processes, run_all
 
         asset_graph = load_definitions().resolve_asset_graph()
         selection = select_assets(asset_graph, declared, variants, has_answers=has_answers)
         if plan:
             _print_plan(selection, declared, variants if has_answers else ())
             return
-        report = run_all(selection)
+        report = run_all(selection, count_processes())
     scoreboard(name)
     _print_harvests(selection)
     print_report(report, f"evidence run {name}")
@@ -103,10 +103,10 @@ def _run_graph(name: str, options: Sequence[str]) -> None:
         raise BadInput(f"{name} is a graph, without questions: remove {' and '.join(options)}")
     from evidence_assets.assets.definitions import load_definitions
     from evidence_assets.cli.run_selection import select_graph
-    from evidence_assets.cli.runner import run_all
+    from evidence_assets.cli.runner import count_processes, run_all
 
     selection = select_graph(load_definitions().resolve_asset_graph(), name)
-    report = run_all(selection)
+    report = run_all(selection, count_processes())
     _print_harvests(selection)
     print_report(report, f"evidence run {name}")
     out.print(f"Next: `evidence ask QUESTION --graph {name}`, `evidence explore` to browse its triples.")

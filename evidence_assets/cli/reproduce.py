@@ -155,10 +155,10 @@ def _run_table(name: str, cells: Sequence[Cell], lake: Path | None) -> None:
         raise BadInput(f"no cell of {name} can be filled with profile {load().name}: {reasons}")
     selection = load_selection(sources, _cite_table(cells))
     from evidence_assets.cli.materialize import print_report
-    from evidence_assets.cli.runner import run_all
+    from evidence_assets.cli.runner import count_processes, run_all
 
     out.print(f"{name} with profile {load().name}: {len(selection.keys or ())} assets")
-    report = run_all(selection)
+    report = run_all(selection, count_processes())
     _show_table(name, load_tables(lake)[name], as_json=False)
     print_report(report, f"evidence reproduce {name} --run")
 

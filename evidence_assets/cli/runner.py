@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 
 import dagster as dg
 
+from evidence_assets import profiles
 from evidence_assets.assets.automation import AssetPartition
 from evidence_assets.assets.command_plans import announce_plan
 from evidence_assets.assets.definitions import load_definitions
@@ -252,6 +253,16 @@ def _children(number: int, tags: dict[str, str]) -> Iterator[ProcessPoolExecutor
         raise
     finally:
         pool.shutdown()
+
+
+def count_processes() -> int:
+    """Processes of a run: one for each card, up to the steps that the profile lets load a model at once."""
+    limit = profiles.load().pools.gpu
+    if limit == 1:
+        return 1
+    import torch
+
+    return max(1, min(limit, torch.cuda.device_count()))
 
 
 def run_all(selection: RunSelection = EVERYTHING, processes: int = 1, *, hides_reused: bool = False) -> Report:

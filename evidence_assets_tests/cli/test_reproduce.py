@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dagster import DagsterInstance
 from typer.testing import CliRunner
 
-from evidence_assets.cli import app
+from evidence_assets.cli import app, runner, table_runs
 from evidence_assets.cli.reproduce import load_tables, plan_table
-from evidence_assets.cli.run_selection import ANSWER_KINDS
+from evidence_assets.cli.run_selection import ANSWER_KINDS, RunSelection
+from evidence_assets.cli.runner import Report
 from evidence_assets.cli.table_runs import load_selection, runnable_sources
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
@@ -22,6 +24,7 @@ from evidence_assets.reproduction.data_files import RequiredData
 from evidence_assets.reproduction.presets import PRESETS_VARIABLE
 from evidence_assets.reproduction.published_figures import PublishedName, figures
 from evidence_assets.reproduction.table_plans import NOT_MEASURED
+from evidence_assets_tests.assets.test_planning import record_pace
 from evidence_assets_tests.assets.tiny_lake import webqsp_text
 from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.conftest import run_python
@@ -213,6 +216,38 @@ def test_only_figures_of_evidence_need_no_answers() -> None:
         for system in ("a2q", "four_step_focus", "uscrake", "ucret", "ugat")
     }
     assert answered == {system: {system != "a2q"} for system in answered}
+
+
+@pytest.fixture
+def run_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of processes of each run; a run takes an hour for evidence of each question, and does nothing."""
+    numbers: list[int] = []
+
+    def record_run(selection: RunSelection, processes: int = 1) -> Report:
+        numbers.append(processes)
+        runner.dagster_home()
+        with DagsterInstance.get() as instance:
+            record_pace(instance, "evidence/mcqa/uscrake_jsd_chunks", "obqa|0", 3600)
+        return Report()
+
+    monkeypatch.setattr(runner, "run_all", record_run)
+    monkeypatch.setattr(table_runs, "load_selection", lambda *_: RunSelection(frozenset()))
+    return numbers
+
+
+@pytest.mark.parametrize(("cards", "processes"), [(0, 1), (2, 2), (8, 3)])
+def test_a_run_has_a_process_for_each_card_that_the_profile_allows(
+    cards: int, processes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_processes: list[int]
+) -> None:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text("extends: embedded\nname: paper\npools: {gpu: 3}\n")
+    monkeypatch.setenv(PROFILE_VARIABLE, str(profile))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: cards)
+    run("a2q-2", "--run")
+    for name in ("sample_mcqa", "sample"):
+        result = CliRunner().invoke(app, ["run", name])
+        assert result.exit_code == 0, result.output
+    assert run_processes == [processes] * 3
 
 
 @pytest.mark.long
