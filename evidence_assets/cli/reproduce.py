@@ -62,7 +62,7 @@ def reproduce(
         elif plan:
             _print_plan(plan_table(table, tables[table], RequiredData()), as_json)
         elif run:
-            _run_table(table, tables[table], lake)
+            _run_table(table, tables[table])
         elif plot:
             _draw_table(table, tables[table], plot)
         else:
@@ -145,7 +145,7 @@ def _print_plan(plan: Mapping[str, Any], as_json: bool) -> None:
         print_plan(plan)
 
 
-def _run_table(name: str, cells: Sequence[Cell], lake: Path | None) -> None:
+def _run_table(name: str, cells: Sequence[Cell]) -> None:
     """Materialize what fills a table, then print it."""
     from evidence_assets.cli.table_runs import load_selection, runnable_sources
 
@@ -159,7 +159,7 @@ def _run_table(name: str, cells: Sequence[Cell], lake: Path | None) -> None:
 
     out.print(f"{name} with profile {load().name}: {len(selection.keys or ())} assets")
     report = run_all(selection, count_processes())
-    _show_table(name, load_tables(lake)[name], as_json=False)
+    _show_table(name, load_tables(None)[name], as_json=False)  # the default lake is that of the run, and has its times
     print_report(report, f"evidence reproduce {name} --run")
 
 
@@ -170,7 +170,7 @@ def load_tables(lake: Path | None) -> dict[str, list[Cell]]:
     if lake or (find_lake() / "format.json").exists():
         with connect(lake) as connection:
             measured_scores = paper_cells.load_scores(connection)
-        if measured_scores and not lake:
+        if not lake:
             from dagster import DagsterInstance
 
             from evidence_assets.assets.planning import measured_times

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from evidence_assets_tests.assets.test_planning import record_pace
 from evidence_assets_tests.assets.tiny_lake import webqsp_text
 from evidence_assets_tests.benchmarks.official.contract import write_files
 from evidence_assets_tests.conftest import run_python
+from evidence_assets_tests.lake_rows import question
 
 MODEL_ID = "Qwen/Qwen2.5-72B-Instruct-AWQ"
 LARGEST_UNKNOWN_SHARE = 0.2
@@ -233,6 +235,13 @@ def run_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(runner, "run_all", record_run)
     monkeypatch.setattr(table_runs, "load_selection", lambda *_: RunSelection(frozenset()))
     return numbers
+
+
+def test_a_run_shows_its_times_in_the_lake_that_is_named(tmp_path: Path, run_processes: list[int]) -> None:
+    named = Lake.create(tmp_path / "named")
+    named.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(4)]})
+    output = run("thesis-7.8", "--run", "--lake", str(named.root))
+    assert len(run_processes) == 1 and re.search(r"chunk_retrieval_stage\W+hours\W+132\.0\W+4\b", output), output
 
 
 @pytest.mark.parametrize(("cards", "processes"), [(0, 1), (2, 2), (8, 3)])
