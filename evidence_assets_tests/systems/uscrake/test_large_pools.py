@@ -15,6 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evidence_assets import profiles
 from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.models.protocols import TokenVectors
 from evidence_assets.reasoning.questions import Question
@@ -124,6 +125,11 @@ def select(passages: Passages, encoder: WideEncoder, **settings: Any) -> list[Se
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(passages_module, "GROUP_BYTES", GROUP_BYTES)
     monkeypatch.setattr(token_cache, "TEXTS_PER_SEGMENT", 8)
+
+
+def test_the_published_profile_takes_at_most_twenty_gigabytes_of_disk() -> None:
+    cache_bytes = profiles.load("paper").retrieval.token_cache_bytes
+    assert cache_bytes + 1.1 * passages_module.GROUP_BYTES <= 20e9, "with what is ranked at a time"
 
 
 @pytest.mark.parametrize("cost", ["jsd", "cosine", "moverscore", "fusion"])
