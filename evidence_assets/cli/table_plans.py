@@ -48,15 +48,40 @@ def build_plan(cells: Sequence[Cell], table: str, reasons: Iterable[Mapping[str,
     work = _plan_sources(sources)
     context = max((each.context for each in work), default=0)
     raw = find_lake() / "raw"
-    return {
-        "profile": profiles.load().name,
-        "presets": table_presets(sources, table),
+    parts = {
         "data": [_describe_data(files, raw) for files in required_data(sources, finder)],
         "models": [_describe_model(model, context) for model in models],
         "work": [asdict(each) for each in work],
         "sources": [_describe_source(asset, each) for asset, each in find_measurements(sources, finder)],
+    }
+    return {
+        "profile": profiles.load().name,
+        "presets": table_presets(sources, table),
+        **parts,
+        "totals": compute_totals(parts),
         "unavailable": _list_unavailable(cells, models, reasons),
     }
+
+
+def compute_totals(plan: Mapping[str, Sequence[Row]]) -> dict[str, Row]:
+    """The sums of a plan's requests, tokens, seconds and bytes on disk, each with the number of unknown parts.
+
+    Disk space is that of data files and of what is built from them; models have their own table.
+    """
+    work, sources = plan["work"], plan["sources"]
+    data_files = [row for row in plan["data"] if row["targets"]]  # other files are in the package
+    values = {
+        "requests": [row["requests"] for row in work],
+        "tokens": [row[name] for row in work for name in ("tokens_in", "tokens_out")],
+        "seconds": [row["seconds"] for row in (*work, *sources)],
+        "disk_bytes": [*(row["bytes"] for row in data_files), *(row["disk_bytes"] for row in sources)],
+    }
+    return {name: _sum_known(numbers) for name, numbers in values.items()}
+
+
+def _sum_known(numbers: Sequence[float | None]) -> Row:
+    known_numbers = [number for number in numbers if number is not None]
+    return {"known": sum(known_numbers), "unknown_parts": len(numbers) - len(known_numbers)}
 
 
 def _describe_data(files: DataFiles, raw: Path) -> Row:
@@ -163,8 +188,27 @@ def print_plan(plan: Mapping[str, Any]) -> None:
     _print_rows("What cannot be had", ("what", "why"), unavailable)
     if plan["work"]:
         out.print(f"`evidence reproduce {plan['table']} --run` fills the table; run it again to continue.")
+        out.print(format_totals(plan["totals"]))
     else:
         out.print(f"No cell of {plan['table']} can be filled.")
+
+
+def format_totals(totals: Mapping[str, Row]) -> str:
+    """The totals of a plan in one sentence; a sum with unknown parts is a lower bound."""
+    requests, tokens, seconds, disk_bytes = (totals[name] for name in ("requests", "tokens", "seconds", "disk_bytes"))
+    texts = [
+        _format_total(requests, f"{requests['known']:,} requests", "requests"),
+        _format_total(tokens, f"{tokens['known']:,} tokens", "tokens"),
+        _format_total(seconds, f"{seconds['known'] / 3600:,.1f} hours", "hours"),
+        _format_total(disk_bytes, f"{format_bytes(disk_bytes['known'])} of disk for data and sources", "disk space"),
+    ]
+    return f"In all: {', '.join(texts)}."
+
+
+def _format_total(total: Row, text: str, unit: str) -> str:
+    if not total["unknown_parts"]:
+        return text
+    return f"at least {text}" if total["known"] else f"{unit} {NOT_KNOWN}"
 
 
 def _print_rows(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

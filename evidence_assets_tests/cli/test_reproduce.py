@@ -15,6 +15,7 @@ from evidence_assets.cli import app, runner, table_runs
 from evidence_assets.cli.reproduce import load_tables, plan_table
 from evidence_assets.cli.run_selection import ANSWER_KINDS, RunSelection
 from evidence_assets.cli.runner import Report
+from evidence_assets.cli.table_plans import compute_totals, format_totals
 from evidence_assets.cli.table_runs import load_selection, runnable_sources
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.scores.scoring import metric_rows
@@ -142,6 +143,8 @@ def check_cells(plan: dict[str, Any]) -> list[bool]:
 
 def check_plan(plan: dict[str, Any], cells: Sequence[Cell]) -> None:
     name = plan["table"]
+    requests = [work["requests"] for work in plan["work"]]
+    assert plan["totals"]["requests"] == {"known": sum(requests), "unknown_parts": 0}, name
     is_runnable = bool(plan["work"])
     assert is_runnable == bool(plan["presets"]) == bool(plan["models"]) == bool(plan["data"]), name
     assert bool(plan["unavailable"]) or all(cell.sources for cell in cells), name
@@ -196,6 +199,28 @@ def test_a_plan_counts_what_is_known_and_guesses_nothing() -> None:
     output = run("thesis-7.5", "--plan")
     assert "hours are not measured" in output and "docs/measured.md#corpus-size" in output and "5.4 GB" in output
     assert "missing; about 228.0 kB" in output and "~ " in output
+    totals = " ".join(output.split()).rpartition("In all: ")[2]
+    requests = sum(work["requests"] for work in plan["work"])
+    assert totals.startswith(f"{requests:,} requests, ") and " tokens, at least " in totals, totals
+
+
+@pytest.mark.parametrize(
+    ("seconds", "disk_bytes", "text"),
+    [
+        (1800.0, 10**9, "5 requests, 120 tokens, 1.5 hours, 3.0 GB of disk for data and sources."),
+        (None, None, "5 requests, 120 tokens, at least 1.0 hours, at least 2.0 GB of disk for data and sources."),
+    ],
+)
+def test_a_total_is_a_lower_bound_where_a_part_is_unknown(
+    seconds: float | None, disk_bytes: int | None, text: str
+) -> None:
+    data = [{"targets": ["raw/a"], "bytes": 2 * 10**9}, {"targets": [], "bytes": 10**12}]
+    work = [{"requests": 5, "tokens_in": 100, "tokens_out": 20, "seconds": 3600.0}]
+    sources = [{"seconds": seconds, "disk_bytes": disk_bytes}]
+    totals = compute_totals({"data": data, "work": work, "sources": sources})
+    assert format_totals(totals) == f"In all: {text}"
+    unknown = compute_totals({"data": [], "work": work, "sources": []}) | {"seconds": {"known": 0, "unknown_parts": 1}}
+    assert "tokens, hours not known, 0 bytes of disk" in format_totals(unknown)
 
 
 @pytest.mark.parametrize("table", ["a2q-2", "a2q-3", "a2q-4", "a2q-6", "a2q-7"])
