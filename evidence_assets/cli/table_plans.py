@@ -68,7 +68,8 @@ def compute_totals(plan: Mapping[str, Sequence[Row]]) -> dict[str, Row]:
 
     Disk space is that of data files and of what is built from them; models have their own table.
     """
-    work, sources = plan["work"], plan["sources"]
+    work = plan["work"]
+    sources = plan["sources"]
     data_files = [row for row in plan["data"] if row["targets"]]  # other files are in the package
     values = {
         "requests": [row["requests"] for row in work],
@@ -182,15 +183,20 @@ def print_plan(plan: Mapping[str, Any]) -> None:
     _print_rows(WORK_TITLE, work_columns, map(_format_work, plan["work"]))
     if any(row["seconds"] is None for row in plan["work"]):
         out.print(NO_HOURS)
-    source_columns = ("asset", "measured work", "memory there", "×", "time", "disk", "page")
-    _print_rows(SOURCES_TITLE, source_columns, map(_format_source, plan["sources"]))
-    unavailable = [(row["what"], row["why"]) for row in plan["unavailable"]]
-    _print_rows("What cannot be had", ("what", "why"), unavailable)
+    _print_sources(plan)
     if plan["work"]:
         out.print(f"`evidence reproduce {plan['table']} --run` fills the table; run it again to continue.")
         out.print(format_totals(plan["totals"]))
     else:
         out.print(f"No cell of {plan['table']} can be filled.")
+
+
+def _print_sources(plan: Mapping[str, Any]) -> None:
+    """Print the measured work of sources, and what cannot be had."""
+    source_columns = ("asset", "measured work", "memory there", "×", "time", "disk", "page")
+    _print_rows(SOURCES_TITLE, source_columns, map(_format_source, plan["sources"]))
+    unavailable = [(row["what"], row["why"]) for row in plan["unavailable"]]
+    _print_rows("What cannot be had", ("what", "why"), unavailable)
 
 
 def format_totals(totals: Mapping[str, Row]) -> str:

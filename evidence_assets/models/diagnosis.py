@@ -96,6 +96,12 @@ def _check_model(requirement: str, settings: ModelSettings | GeneratorSettings) 
     with suppress(HFValidationError):  # such as a folder that does not exist
         if find_hub_revision(name, settings.revision):
             return CheckResult(requirement, f"{name}, in the local cache")
+    return _propose_download(requirement, settings)
+
+
+def _propose_download(requirement: str, settings: ModelSettings | GeneratorSettings) -> CheckResult:
+    """A model that is missing, with the command that downloads it."""
+    name = settings.name
     size = f", {settings.megabytes:,} MB to download" if settings.megabytes else ""
     revision = f" --revision {settings.revision}" if settings.revision else ""
     # Sizes are given for safetensors. Other models may have pickled weights only.

@@ -121,10 +121,8 @@ def _has_role(words: Sequence[Word], span: range, focus: QuestionFocus) -> bool:
     after = [word for word in words[span.stop :] if not word.is_mark]
     question_words = [word.lower for word in focus.words if not word.is_mark]
     has_be = not _BE.isdisjoint(word.lower for word in words)
-    if before == "by" and focus.kind == "person" and not _may_be_agent(words, span):
-        return False
     if before == "by":
-        return (focus.is_subject or "by" in question_words) and has_be
+        return has_be and (focus.is_subject or "by" in question_words) and _may_be_agent(words[span[0]], focus)
     if focus.is_subject:
         return not before and not has_be and _is_in_order(after, focus)
     if before in PREPOSITIONS:
@@ -137,9 +135,9 @@ def _has_role(words: Sequence[Word], span: range, focus: QuestionFocus) -> bool:
     return bool(after) and after[0].lower in LISTS["forms_of_be"] and _is_in_order(after, focus)
 
 
-def _may_be_agent(words: Sequence[Word], span: range) -> bool:
-    """Whether the words after "by" may be people: not "card", "noon" and "the river"."""
-    return words[span[0]].lower not in LISTS["no_agents"] | LISTS["months"] | LISTS["days"]
+def _may_be_agent(word: Word, focus: QuestionFocus) -> bool:
+    """Whether what "by" names may be the person that is asked for: not "card", "noon" and "the river"."""
+    return focus.kind != "person" or word.lower not in LISTS["no_agents"] | LISTS["months"] | LISTS["days"]
 
 
 def _is_in_order(words: Sequence[Word], focus: QuestionFocus) -> bool:

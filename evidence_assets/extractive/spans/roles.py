@@ -16,7 +16,7 @@ _KINDS = dict(pair.split("=") for pair in LISTS["preposition_kinds"])
 """Prepositions that exclude others, by one of those that say the same."""
 _POSSESSIVE = frozenset(("'s", "’s"))
 _VERBS = AUXILIARIES - _POSSESSIVE | {"cannot"}
-_KNOWN = DETERMINERS - {"a", "an", "any", "some", "each", "every", "no"}
+_DEFINITE_DETERMINERS = DETERMINERS - {"a", "an", "any", "some", "each", "every", "no"}
 """Before a noun, these say that a known thing is meant, whatever adjectives it has."""
 MIN_ORDERED = 3
 """Minimum words without a preposition whose first and last may be exchanged: subject, verb and object."""
@@ -37,11 +37,11 @@ def have_equal_roles(question: str, statement: str) -> bool:
     """
     words = split_tokens(question)
     others = split_tokens(statement)
-    asked = {key(word) for word in words if word.is_content}
+    question_keys = {key(word) for word in words if word.is_content}
     return (
         _have_equal_prepositions(words, others)
-        and _are_in_order(words, others, asked)
-        and not _is_of_another(others, asked)
+        and _are_in_order(words, others, question_keys)
+        and not _is_of_another(others, question_keys)
     )
 
 
@@ -66,39 +66,43 @@ def _find_prepositions(words: Sequence[Word]) -> Iterator[tuple[tuple[str, bool]
     """Each content word with the preposition before its noun, or an empty text."""
     preposition = ""
     has_noun = False
-    for word, following in zip_longest(words, words[1:]):
+    for word, next_word in zip_longest(words, words[1:]):
         if word.is_content:
             yield key(word), preposition
             has_noun = True
         elif word.lower in PREPOSITIONS:
-            preposition = "" if _is_infinitive(word, following) else word.lower
+            preposition = "" if _is_infinitive(word, next_word) else word.lower
             has_noun = False
         elif word.is_mark or word.lower in AUXILIARIES or (has_noun and word.lower in DETERMINERS):
             preposition = ""
 
 
-def _is_infinitive(word: Word, following: Word | None) -> bool:
+def _is_infinitive(word: Word, next_word: Word | None) -> bool:
     """Whether "to" may begin an infinitive: "allowed to use"."""
-    return word.lower == "to" and following is not None and following.is_content and not following.is_capital
+    return word.lower == "to" and next_word is not None and next_word.is_content and not next_word.is_capital
 
 
-def _are_in_order(words: Sequence[Word], others: Sequence[Word], asked: set[tuple[str, bool]]) -> bool:
+def _are_in_order(words: Sequence[Word], others: Sequence[Word], question_keys: set[tuple[str, bool]]) -> bool:
     """Whether subject and object, which have no preposition, are not exchanged."""
-    first, second = (
-        list(dict.fromkeys(word for word, preposition in _find_prepositions(w) if word in asked and not preposition))
-        for w in (words, others)
-    )
+    first = _list_without_preposition(words, question_keys)
+    second = _list_without_preposition(others, question_keys)
     shared = [word for word in first if word in second]
     places = [second.index(word) for word in shared]
     return len(shared) < MIN_ORDERED or places[0] < places[-1]
 
 
-def _is_of_another(words: Sequence[Word], asked: set[tuple[str, bool]]) -> bool:
+def _list_without_preposition(words: Sequence[Word], question_keys: set[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """The words of the question that have no preposition, each once."""
+    pairs = _find_prepositions(words)
+    return list(dict.fromkeys(word for word, preposition in pairs if word in question_keys and not preposition))
+
+
+def _is_of_another(words: Sequence[Word], question_keys: set[tuple[str, bool]]) -> bool:
     """Whether a statement is about something of what is asked for, or about some of it: "Small dogs are admitted"."""
-    kinds = [_Kind.of(word, asked) for word in words]
-    if any(kind is _Kind.ASKED and _owns_another(words[n + 1 :], kinds[n + 1 :]) for n, kind in enumerate(kinds)):
+    kinds = [_Kind.of(word, question_keys) for word in words]
+    if any(kind is _Kind.OF_QUESTION and _owns_another(words[n + 1 :], kinds[n + 1 :]) for n, kind in enumerate(kinds)):
         return True
-    start = kinds.index(_Kind.ASKED)
+    start = kinds.index(_Kind.OF_QUESTION)
     is_verb = [word.lower in _VERBS for word in words]
     if not any(is_verb[start:]):
         return False
@@ -109,14 +113,14 @@ def _is_of_another(words: Sequence[Word], asked: set[tuple[str, bool]]) -> bool:
 class _Kind(Enum):
     """What a word of a statement is to a question."""
 
-    ASKED = "of the question"
+    OF_QUESTION = "of the question"
     OTHER = "another content word"
     FUNCTION = "a function word, mark or number"
 
     @classmethod
-    def of(cls, word: Word, asked: set[tuple[str, bool]]) -> _Kind:
-        if key(word) in asked:
-            return cls.ASKED
+    def of(cls, word: Word, question_keys: set[tuple[str, bool]]) -> _Kind:
+        if key(word) in question_keys:
+            return cls.OF_QUESTION
         return cls.OTHER if word.is_content and not word.is_number else cls.FUNCTION
 
 
@@ -128,18 +132,18 @@ def _owns_another(words: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
 def _is_some(before: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
     """Whether the words before a noun restrict it: "small", unless it is known, as in "the small"."""
     is_restricted = bool(kinds) and kinds[-1] is _Kind.OTHER
-    return is_restricted and not any(word.lower in _KNOWN for word in before)
+    return is_restricted and not any(word.lower in _DEFINITE_DETERMINERS for word in before)
 
 
 def _is_qualified(subject: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
     """Whether another noun, or a preposition with another word, follows a word of the question before the verb."""
     for n, kind in enumerate(kinds[:-1]):
-        if kind is not _Kind.ASKED:
+        if kind is not _Kind.OF_QUESTION:
             continue
-        following = subject[n + 1]
-        if kinds[n + 1] is _Kind.OTHER and not following.lower.endswith("ly"):
+        next_word = subject[n + 1]
+        if kinds[n + 1] is _Kind.OTHER and not next_word.lower.endswith("ly"):
             return True
         rest = zip(subject[n + 2 :], kinds[n + 2 :], strict=True)
-        if following.lower in PREPOSITIONS and any(k is _Kind.OTHER or word.is_number for word, k in rest):
+        if next_word.lower in PREPOSITIONS and any(k is _Kind.OTHER or word.is_number for word, k in rest):
             return True
     return False
