@@ -73,10 +73,20 @@ def reply_by_rule(request: Request) -> str:
         of_claim = set(request.choices) == set(CLAIM_LABELS) and labels
         return labels[0] if of_claim else request.choices[zlib.crc32(request.user.encode()) % len(request.choices)]
     if request.json_schema:
-        return json.dumps(_shaped(json.loads(request.json_schema)))
+        schema = json.loads(request.json_schema)
+        return json.dumps(_triplet(schema) if "triplets" in schema["properties"] else _shaped(schema))
     if "Answer: X" in request.user or "Explanation:" in request.user:
         return "Answer: A\nExplanation: [Passage 1] leads there."
     return "0.5" if "score between 0 and 1" in request.user else "(bee, is a, insect)"
+
+
+def _triplet(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A triplet that asks what is connected with a bee, with the first types of a knowledge base."""
+    lists = schema["properties"]
+    node_type = lists["variables"]["items"]["properties"]["type"]["enum"][0]
+    edge = lists["triplets"]["items"]["properties"]["edge"]["enum"][0]
+    triplet = {"head": "?x", "edge": edge, "tail": "bee"}
+    return {"target": "?x", "variables": [{"name": "?x", "type": node_type}], "triplets": [triplet]}
 
 
 def _shaped(schema: Mapping[str, Any]) -> Any:
