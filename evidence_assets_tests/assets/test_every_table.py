@@ -124,11 +124,7 @@ def test_fillable_cells_are_filled(miniature: tuple[str, str, SmallWorld]) -> No
 @pytest.mark.slow
 def test_no_prediction_of_a_miniature_fails(miniature: tuple[str, str, SmallWorld]) -> None:
     with connect(miniature[2].lake.root) as connection:
-        # The rule-based model cannot write triplets with a knowledge base's types.
-        failed = connection.execute(
-            "SELECT asset, error FROM predictions "
-            "WHERE status = 'failed' AND NOT starts_with(asset, 'predictions/search/') LIMIT 3"
-        ).fetchall()
+        failed = connection.execute("SELECT asset, error FROM predictions WHERE status = 'failed' LIMIT 3").fetchall()
     assert not failed
 
 
