@@ -17,6 +17,7 @@ from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import FloatArray
+from evidence_assets.text.tokens import LISTS
 
 WEIGHTS_FILE = Path(__file__).with_name("weights.yaml")
 MAX_COMPARED = 25
@@ -54,10 +55,15 @@ SpanFinder = Callable[[str, tuple[Passage, ...]], list[SpanCandidate]]
 def find_answer(
     question: str, passages: tuple[Passage, ...], finder: SpanFinder, weights: SpanWeights
 ) -> SpanChoice | None:
-    """The span that answers the question; None if its confidence is below the threshold of the question's kind."""
+    """The span that answers the question; None if its confidence is below the threshold of the question's kind.
+
+    "Who paid?" is not answered by what "by" names in "paid by card".
+    """
     best = find_best_span(question, passages, finder, weights)
-    threshold = weights.thresholds[analyze_question(question).kind]
-    return best if best is not None and best.confidence >= threshold else None
+    kind = analyze_question(question).kind
+    if best is None or best.confidence < weights.thresholds[kind]:
+        return None
+    return None if kind == "person" and best.candidate.text.casefold() in LISTS["no_agents"] else best
 
 
 def find_best_span(
