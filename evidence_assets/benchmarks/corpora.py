@@ -305,8 +305,8 @@ def _read_pdf(path: Path) -> tuple[str, list[str]]:
             raise BadInput("is protected by a password; save it without one", file=path)
         pages = [page.extract_text() for page in reader.pages]
         title = str((reader.metadata or {}).get("/Title") or "")
-    except library.errors.DependencyError as error:
-        raise BadInput(f"cannot be decrypted ({error}): save it without protection", file=path) from error
+    except (library.errors.DependencyError, NotImplementedError) as error:  # another kind of protection or compression
+        raise BadInput(f"cannot be read ({error}): save it without protection", file=path) from error
     except (library.errors.PyPdfError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
         if isinstance(error, BadInput):
             raise

@@ -130,9 +130,14 @@ def _pad(row: tuple[str, ...], width: int) -> tuple[str, ...]:
 
 
 def _find_title(tag: Any) -> str:
-    """The text of a table's first row if it has one cell, which spans all columns or has none beside it."""
-    cells = _list_cells(tag.find("tr")) if tag.find("tr") else []
-    return _cell_text(cells[0]) if len(cells) == 1 and _read_span(cells[0], "rowspan") == 1 else ""
+    """The text of a table's first row if it has one cell, which spans all columns or has none beside it.
+
+    The row below must be a header. A heading and a value, as in an infobox, are none.
+    """
+    first, below = (*map(_list_cells, tag.find_all("tr", limit=2)), [], [])[:2]
+    is_header = len({cell.name for cell in below}) == 1
+    has_title = len(first) == 1 and is_header and _read_span(first[0], "rowspan") == 1
+    return _cell_text(first[0]) if has_title else ""
 
 
 def _find_caption(tag: Any, title: str) -> str:

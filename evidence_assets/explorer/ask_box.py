@@ -196,18 +196,18 @@ class AskBox:
             raise BoxBusy("Another question is being answered: ask again when it is done.")
         try:  # sources are resolved within the lock, as each attempt may parse all tables of a corpus
             sources = self._resolve_sources(form, options, inform)
+
+            def run() -> None:
+                try:
+                    outcome = self._run(form, options, sources, inform)
+                finally:
+                    self._busy.release()
+                messages.put(outcome)
+
+            threading.Thread(target=run, daemon=True, name="ask").start()
         except BaseException:
             self._busy.release()
             raise
-
-        def run() -> None:
-            try:
-                outcome = self._run(form, options, sources, inform)
-            finally:
-                self._busy.release()
-            messages.put(outcome)
-
-        threading.Thread(target=run, daemon=True, name="ask").start()
         return self._read_messages(messages)
 
     @staticmethod

@@ -28,7 +28,7 @@ from evidence_assets.reasoning.statements import split_statements
 from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
 from evidence_assets.text.definitions import asked_term, defines
 from evidence_assets.text.negation import is_denial
-from evidence_assets.text.tokens import asks_yes_or_no
+from evidence_assets.text.tokens import LISTS, asks_yes_or_no, split_tokens
 
 THRESHOLDS_FILE = Path(__file__).with_suffix(".yaml")
 
@@ -91,8 +91,10 @@ class ExtractiveShortAnswers:
     def _answer(self, task: ShortTask) -> ShortAnswer:
         if not any(fact.sourced for fact in task.facts):
             return self._answer_by_texts(task) if task.texts else NO_ANSWER
-        if _is_negated(task.question.text) or asks_yes_or_no(task.question.text):
-            return NO_ANSWER  # the ends of paths are names
+        if _is_negated(task.question.text):
+            return NO_ANSWER
+        if asks_yes_or_no(task.question.text) and not _asks_for_name(task.question.text):  # paths end in names
+            return self._answer_by_texts(task) if task.texts else NO_ANSWER
         answer = self._answer_by_facts(task)
         return self._confirm_by_text(task, answer) if task.texts and answer.supported else answer
 
@@ -182,6 +184,11 @@ def _find_definition(question: str, passages: Sequence[Passage]) -> Passage | No
     """The first passage that defines the term of the question, if it asks for a definition."""
     term = asked_term(question, is_one_thing=True)
     return next((passage for passage in passages if defines(passage.text, term)), None)
+
+
+def _asks_for_name(question: str) -> bool:
+    """Whether a question that begins as one for yes or no asks for a name: "Can you tell me who wrote it?"."""
+    return not (LISTS["question_words"] | {"name", "tell"}).isdisjoint(w.lower for w in split_tokens(question))
 
 
 def _is_negated(question: str) -> bool:

@@ -77,6 +77,20 @@ def test_a_page_with_a_title_row_and_a_short_row_has_its_table(tmp_path: Path) -
     assert table.caption == "Shop" and "Shop\n\nPrices in 2024\n\n" in read_page(tmp_path / "prices.html")[1]
 
 
+def test_the_first_value_of_an_infobox_is_no_header(tmp_path: Path) -> None:
+    pytest.importorskip("bs4", reason="HTML is read by the extra documents")
+    rows = "<tr><th>Price</th><td>12</td></tr><tr><th>Weight</th><td>3</td></tr>"
+    (tmp_path / "tent.html").write_text(f"<table><tr><th colspan=2>Tent</th></tr>{rows}</table>")
+    [table] = read_tables_of(tmp_path / "tent.html")
+    assert table.rows == (("Price", "12"), ("Weight", "3"))
+
+
+def test_a_sentence_of_one_column_is_no_header(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("note\nBring rope, tent\nLeave at noon, please\n")
+    [table] = read_tables_of(tmp_path / "a.csv")
+    assert (table.caption, table.header) == ("", ("note",))
+
+
 @pytest.mark.parametrize(
     ("text", "caption", "header"),
     [

@@ -196,6 +196,17 @@ def test_bad_sources_get_400_and_the_box_is_free_again(
     assert client.post("/ask", data=data, headers=HERE).status_code == 200, "the next question is answered"
 
 
+def test_the_box_is_free_again_if_no_thread_starts(
+    box: AskBox, answerer: Answerer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answerer.may_end.set()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", lambda thread: (_ for _ in ()).throw(RuntimeError("no thread")))
+        with pytest.raises(RuntimeError, match="no thread"):
+            box.ask(AskForm(**FORM))
+    assert next(box.ask(AskForm(**FORM))) == "Started <b>"
+
+
 def test_a_busy_box_resolves_no_sources(box: AskBox, monkeypatch: pytest.MonkeyPatch) -> None:
     next(box.ask(AskForm(**FORM)))
     calls: list[object] = []

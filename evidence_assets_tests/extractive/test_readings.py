@@ -47,6 +47,7 @@ def solve(question: str) -> ShortAnswer:
         ("Where was the conductor of the Harbour Band born?", "Sipplingen"),
         ("Who presides over the Harbour Band?", "Ruth Amsel"),
         ("Where does the Harbour Band rehearse?", "Room 14"),
+        ("Can you tell me where Marta Weiss was born?", "Lindau"),
     ],
 )
 def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expected: str) -> None:

@@ -37,6 +37,7 @@ _NAMED_MEASURES = frozenset(("length", "duration"))
 
 _BOUNDS = frozenset(("before", "after", "until", "by", "over", "under", "than", "least", "most", "to"))
 """Before a number, these say that the value is another one."""
+_PER = " per "
 _RATE_MARKS = frozenset(("per", "a", "an", "each", "every", "for"))
 
 _Amount = tuple[float, str]
@@ -74,12 +75,15 @@ def compare_statements(question: str, passages: Sequence[Passage]) -> CitedAnswe
 
 
 def _subtract(first: _Amount, second: _Amount) -> float:
-    """The difference of two amounts in the same unit; 0 if their units have none in common."""
-    units = (first[1], second[1])
-    if stem(units[0]) == stem(units[1]):
+    """The difference of two amounts in the same unit; 0 if their units have none in common, or their rates differ."""
+    unit, _, rate = first[1].partition(_PER)
+    other_unit, _, other_rate = second[1].partition(_PER)
+    if rate != other_rate:
+        return 0
+    if stem(unit) == stem(other_unit):
         return first[0] - second[0]
-    factors: dict[str, float] = next((kind for kind in load_lexicon()["units"] if kind.keys() >= {*units}), {})
-    return first[0] * factors.get(units[0], 0) - second[0] * factors.get(units[1], 0)
+    factors: dict[str, float] = next((k for k in load_lexicon()["units"] if k.keys() >= {unit, other_unit}), {})
+    return first[0] * factors.get(unit, 0) - second[0] * factors.get(other_unit, 0)
 
 
 def _parse_comparison(question: str) -> _Comparison | None:
@@ -153,7 +157,7 @@ def _find_rate(after: Sequence[Word]) -> str:
     if not marks:
         return ""
     nouns = [word.stem for word in after[marks[0] + 1 :] if word.is_content]
-    return " per " + " ".join(nouns[:2])
+    return _PER + " ".join(nouns[:2])
 
 
 def _find_unit(words: Sequence[Word], n: int, comparison: _Comparison) -> str:

@@ -41,6 +41,8 @@ def have_equal_roles(question: str, statement: str) -> bool:
     return (
         _have_equal_prepositions(words, others)
         and _are_in_order(words, others, question_keys)
+        and _are_agents_first(words, others)
+        and _are_agents_first(others, words)
         and not _is_of_another(others, question_keys)
     )
 
@@ -68,13 +70,20 @@ def _find_prepositions(words: Sequence[Word]) -> Iterator[tuple[tuple[str, bool]
     has_noun = False
     for word, next_word in zip_longest(words, words[1:]):
         if word.is_content:
-            yield key(word), preposition
+            yield key(word), "" if preposition in ("from", "to") and _is_time(word) else preposition
             has_noun = True
         elif word.lower in PREPOSITIONS:
             preposition = "" if _is_infinitive(word, next_word) else word.lower
             has_noun = False
         elif word.is_mark or word.lower in AUXILIARIES or (has_noun and word.lower in DETERMINERS):
             preposition = ""
+
+
+def _is_time(word: Word) -> bool:
+    """Whether a word is a day, month or number: "on Mondays" is within "from Monday to Friday"."""
+    return word.is_number or not (LISTS["days"] | LISTS["months"]).isdisjoint(
+        (word.lower, word.lower.removesuffix("s"))
+    )
 
 
 def _is_infinitive(word: Word, next_word: Word | None) -> bool:
@@ -89,6 +98,14 @@ def _are_in_order(words: Sequence[Word], others: Sequence[Word], question_keys: 
     shared = [word for word in first if word in second]
     places = [second.index(word) for word in shared]
     return len(shared) < MIN_ORDERED or places[0] < places[-1]
+
+
+def _are_agents_first(words: Sequence[Word], others: Sequence[Word]) -> bool:
+    """Whether what "by" names in one text is the subject of the other: "built by Marta" and "Marta built"."""
+    prepositions = dict(_find_prepositions(words))
+    shared = {word: preposition for word, preposition in _find_prepositions(others) if word in prepositions}
+    agents = {word for word, preposition in shared.items() if prepositions[word] == "by" and not preposition}
+    return {*list(shared)[: len(agents)]} == agents
 
 
 def _list_without_preposition(words: Sequence[Word], question_keys: set[tuple[str, bool]]) -> list[tuple[str, bool]]:
@@ -107,7 +124,8 @@ def _is_of_another(words: Sequence[Word], question_keys: set[tuple[str, bool]]) 
     if not any(is_verb[start:]):
         return False
     end = is_verb.index(True, start)
-    return _is_some(words[:start], kinds[:start]) or _is_qualified(words[start:end], kinds[start:end])
+    is_name = words[start].is_capital and start > 0 and words[start - 1].is_capital
+    return (not is_name and _is_some(words[:start], kinds[:start])) or _is_qualified(words[start:end], kinds[start:end])
 
 
 class _Kind(Enum):
@@ -141,7 +159,8 @@ def _is_qualified(subject: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
         if kind is not _Kind.OF_QUESTION:
             continue
         next_word = subject[n + 1]
-        if kinds[n + 1] is _Kind.OTHER and not next_word.lower.endswith("ly"):
+        is_name = subject[n].is_capital and next_word.is_capital
+        if kinds[n + 1] is _Kind.OTHER and not (is_name or next_word.lower.endswith("ly")):
             return True
         rest = zip(subject[n + 2 :], kinds[n + 2 :], strict=True)
         if next_word.lower in PREPOSITIONS and any(k is _Kind.OTHER or word.is_number for word, k in rest):

@@ -30,10 +30,15 @@ _PAST = re.compile(r"^\s*(?:did|was|were|has|have|had)\b", re.IGNORECASE)
 _FUTURE = re.compile(r"\b(?:will|would|shall)\b", re.IGNORECASE)
 _UNFULFILLED = re.compile(
     r"\b(?:fail|tr[iy]|plan|hop|want|wish|mean|intend|refus|threaten|promis)(?:e|ed|ied|s|es|ies|ned|ning|ing)? to\b"
-    r"|(?<!\bis )(?<!\bare )(?<!\bwas )(?<!\bwere )(?<!\bbe )\bused to\b|\b(?:almost|formerly|previously)\b",
+    r"|\b(?:almost|formerly|previously)\b",
     re.IGNORECASE,
 )
-"""What did not happen, or holds no more: "failed to win", "used to have a café"."""
+"""What did not happen, or holds no more: "failed to win"."""
+_USED_TO = re.compile(
+    r"(?P<passive>(?:\b(?:is|are|was|were|be|been|being)|['’]s) +(?:\w+ly +|also +|often +)?)?\bused to\b", re.I
+)
+"""In "used to have a café" without a form of "be"."""
+_FREE = re.compile(r"\b(?:free|gratis|complimentary|costs? nothing)\b", re.IGNORECASE)
 _MODAL = LISTS["permissions"] | LISTS["prohibitions"] | LISTS["necessities"]
 
 
@@ -111,7 +116,10 @@ def _find_clause(content: Sequence[Word], passage: Passage) -> str:
 def _is_unfulfilled(question: str, clause: str) -> bool:
     """Whether a clause tells of attempts, plans or former times, and the question does not."""
     is_to_come = _PAST.match(question) is not None and _FUTURE.search(clause) is not None
-    return is_to_come or (_UNFULFILLED.search(clause) is not None and not _UNFULFILLED.search(question))
+    used_to = _USED_TO.search(clause)
+    is_former = used_to is not None and not used_to["passive"]
+    is_unfulfilled = is_former or _UNFULFILLED.search(clause) is not None
+    return is_to_come or (is_unfulfilled and not _UNFULFILLED.search(question) and not _USED_TO.search(question))
 
 
 def judge_clause(question: str, clause: str) -> YesNo | None:
@@ -119,6 +127,8 @@ def judge_clause(question: str, clause: str) -> YesNo | None:
     words = {word.lower for word in split_tokens(clause)}
     question_words = {word.lower for word in split_tokens(question)}
     if (words & LISTS["restrictions"]) - question_words or len(split_clauses(clause)) > 1:
+        return None
+    if _FREE.search(question) and not _FREE.search(clause):
         return None
     if _is_unfulfilled(question, clause) or not have_equal_roles(question, clause):
         return None

@@ -17,6 +17,7 @@ TEXTS = (
     "Lena Vogt has kept bees for 31 years.",
     "Karl Moser has kept bees for twelve years.",
     "The tour of the slope takes three hours, the tour of the pond takes 70 minutes.",
+    "The barge costs 1 euro per night and the cabin costs 20 euros per night.",
     "Acacia honey costs 9 euros a jar.",
     "Forest honey costs 12 euros a jar.",
     "The café next to the library was opened in 1999.",
@@ -44,8 +45,9 @@ def compare(question: str, *more: str) -> tuple[str, tuple[str, ...]] | None:
         ("Which was built earlier, the visitor centre or the old barn?", "the old barn", (6, 5)),
         ("Who has kept bees longer, Karl Moser or Lena Vogt?", "Lena Vogt", (8, 7)),
         ("Does the tour of the slope take longer than the tour of the pond?", "yes", (9,)),
-        ("Which honey is cheaper, acacia or forest honey?", "acacia", (10, 11)),
-        ("Which village has more inhabitants, Birk or Ahorn?", "Ahorn", (14,)),
+        ("Which is cheaper, the barge or the cabin?", "the barge", (10,)),
+        ("Which honey is cheaper, acacia or forest honey?", "acacia", (11, 12)),
+        ("Which village has more inhabitants, Birk or Ahorn?", "Ahorn", (15,)),
     ],
 )
 def test_the_side_with_the_greater_value_is_the_answer_and_both_are_cited(
@@ -101,6 +103,6 @@ def test_another_dimension_is_no_answer() -> None:
 
 def test_values_that_differ_or_are_equal_are_no_answer() -> None:
     question = "Which is longer, the north path or the mill path?"
-    assert compare(question, "The mill path is 850 metres long.") == ("the north path", ("e0", "e16"))
+    assert compare(question, "The mill path is 850 metres long.") == ("the north path", ("e0", "e17"))
     assert compare(question, "The mill path is 1,500 metres long.") is None
     assert compare("Which is longer, the north path or the east path?", "The east path is 1,200 metres long.") is None

@@ -102,7 +102,9 @@ def ask(question: str, texts: list[EvidenceItem]) -> ShortAnswer:
 
 
 def test_means_are_no_person() -> None:
-    texts = read_pages({"stay.txt": "We stayed at the mill for two nights. The bill was paid by card. We left at noon."})
+    texts = read_pages(
+        {"stay.txt": "We stayed at the mill for two nights. The bill was paid by card. We left at noon."}
+    )
     assert ask("Who paid the bill?", texts).answer in (None, "The bill was paid by card.")
 
 

@@ -34,6 +34,12 @@ def judge(question: str, *texts: str) -> str | None:
         ("Do club members get free returns?", "Returns are free for members of the club.", "yes"),
         ("May I use a lamp in the cellar?", "In the cellar a lamp is allowed to use.", "yes"),
         ("Are dogs allowed?", "Dogs are not allowed.", "no"),
+        ("Was Einstein born in Ulm?", "Albert Einstein was born in Ulm.", "yes"),
+        ("Is Anna the director?", "Anna Holm is the director.", "yes"),
+        ("Is the museum open on Mondays?", "The museum is open from Monday to Friday.", "yes"),
+        ("Can I pay with a card at the desk?", "You can pay by card at the desk.", "yes"),
+        ("Can penicillin treat infections?", "Penicillin is commonly used to treat infections.", "yes"),
+        ("Is parking free?", "Parking is free.", "yes"),
         ("Is smoking permitted?", "Smoking is prohibited.", "no"),
     ],
 )
@@ -55,6 +61,8 @@ def test_polarity_decides(question: str, text: str, answer: str) -> None:
         ("Is the key under the mat?", "The key is above the mat."),
         ("Was the school founded by nuns?", "The school was founded for nuns."),
         ("Does the dog chase the cat?", "The cat chases the dog."),
+        ("Did Anna help Ben?", "Anna was helped by Ben."),
+        ("Is delivery free within the city?", "Delivery is possible within the city."),
         ("Did Anna marry Paul?", "Anna's sister married Paul."),
         ("Did the club win the cup?", "The club failed to win the cup."),
         ("Does the house have a cellar?", "The house used to have a cellar."),
@@ -86,3 +94,7 @@ def test_contradicting_statements_are_no_answer() -> None:
     assert (
         judge("Is the shop open on Monday?", "The shop is open on Monday.", "The shop is not open on Monday.") is None
     )
+
+
+def test_what_is_allowed_need_not_be_free() -> None:
+    assert judge("Is parking free?", "Parking is allowed.") == "stated"
