@@ -134,7 +134,10 @@ def _find_title(tag: Any) -> str:
 
     The row below must be a header. A heading and a value, as in an infobox, are none.
     """
-    first, below = (*map(_list_cells, tag.find_all("tr", limit=2)), [], [])[:2]
+    rows = [_list_cells(row_tag) for row_tag in tag.find_all("tr", limit=2)]
+    if len(rows) < MIN_ROWS:
+        return ""
+    first, below = rows
     is_header = len({cell.name for cell in below}) == 1
     has_title = len(first) == 1 and is_header and _read_span(first[0], "rowspan") == 1
     return _cell_text(first[0]) if has_title else ""

@@ -206,9 +206,8 @@ def _find_title(rows: Sequence[tuple[str, ...]]) -> str:
     if len(rows) < MIN_TITLED_ROWS:
         return ""
     first, header, row = rows[:MIN_TITLED_ROWS]
-    has_columns = len(header) > 1 and len(row) > 1
-    if any(cell.startswith(" ") for cell in header):  # commas of a sentence in a file of one column
-        return ""
+    is_sentence = any(cell.startswith(" ") for cell in header)  # with commas, in a file of one column
+    has_columns = len(header) > 1 and len(row) > 1 and not is_sentence
     n_empty = sum(not cell.strip() for cell in first[1:])
     is_filled_up = 1 < n_empty == len(first) - 1 and all(map(str.strip, header))
     return first[0].strip() if has_columns and (len(first) == 1 or is_filled_up) else ""

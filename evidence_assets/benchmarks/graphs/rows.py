@@ -42,14 +42,22 @@ def triple_id(head: str, relation: str, tail: str) -> str:
 
 def read_names(file: Path) -> pl.DataFrame:
     """Read id and first name of each id; a name of several ids gets the id as suffix: ``Paris (m.05qtj)``."""
-    first = _read_forms(file).unique("id", keep="first", maintain_order=True)
+    return _select_names(_read_forms(file))
+
+
+def _select_names(forms: pl.DataFrame) -> pl.DataFrame:
+    first = forms.unique("id", keep="first", maintain_order=True)
     with_id = pl.concat_str("name", pl.lit(" ("), "id", pl.lit(")"))
     return first.with_columns(pl.when(pl.col("name").is_unique()).then("name").otherwise(with_id).alias("name"))
 
 
 def read_labels(file: Path) -> pl.DataFrame:
     """Read id, label and aliases of each id; the label is its first name without the id as suffix."""
-    forms = _read_forms(file).group_by("id", maintain_order=True).agg("name")
+    return _select_labels(_read_forms(file))
+
+
+def _select_labels(lines: pl.DataFrame) -> pl.DataFrame:
+    forms = lines.group_by("id", maintain_order=True).agg("name")
     name = pl.col("name").list.first()
     without_id = name.str.strip_suffix(pl.concat_str(pl.lit(" ("), "id", pl.lit(")")))
     label = pl.when(without_id == "").then(name).otherwise(without_id)
@@ -125,7 +133,8 @@ def read_node_labels(sources: Iterable[GraphSource], raw: Path) -> pl.DataFrame:
     """Read the label and the aliases of all names that have their id as a suffix, or aliases."""
     frames = [LABEL_SCHEMA.to_frame()]
     for file in [raw / source.names for source in sources if source.names]:
-        named = read_names(file).join(read_labels(file), on="id", maintain_order="left")
+        forms = _read_forms(file)
+        named = _select_names(forms).join(_select_labels(forms), on="id", maintain_order="left")
         named = named.filter((pl.col("label") != pl.col("name")) | (pl.col("aliases").list.len() > 0))
         frames.append(named.select("name", "label", pl.col("aliases").alias("further_names")))
     return pl.concat(frames).unique("name", keep="first", maintain_order=True)

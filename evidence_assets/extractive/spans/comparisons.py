@@ -37,11 +37,15 @@ _NAMED_MEASURES = frozenset(("length", "duration"))
 
 _BOUNDS = frozenset(("before", "after", "until", "by", "over", "under", "than", "least", "most", "to"))
 """Before a number, these say that the value is another one."""
-_PER = " per "
 _RATE_MARKS = frozenset(("per", "a", "an", "each", "every", "for"))
 
-_Amount = tuple[float, str]
-"""A number and its unit, or what it counts."""
+
+class _Amount(NamedTuple):
+    """A number and its unit, or what it counts; ``rate`` is what it is for, such as "night" in "20 euros per night"."""
+
+    value: float
+    unit: str
+    rate: str = ""
 
 
 class _Comparison(NamedTuple):
@@ -68,7 +72,7 @@ def compare_statements(question: str, passages: Sequence[Passage]) -> CitedAnswe
     difference = _subtract(first[0], second[0])
     if not difference:
         return None
-    is_reversed = comparison.degree.is_age and first[0][1] == _DATE
+    is_reversed = comparison.degree.is_age and first[0].unit == _DATE
     is_first = ((difference > 0) == (comparison.degree.direction > 0)) != is_reversed
     answer = ("yes" if is_first else "no") if asks_yes_or_no(question) else comparison.sides[not is_first]
     return CitedAnswer(answer, tuple(dict.fromkeys((first[1], second[1]))))
@@ -76,14 +80,13 @@ def compare_statements(question: str, passages: Sequence[Passage]) -> CitedAnswe
 
 def _subtract(first: _Amount, second: _Amount) -> float:
     """The difference of two amounts in the same unit; 0 if their units have none in common, or their rates differ."""
-    unit, _, rate = first[1].partition(_PER)
-    other_unit, _, other_rate = second[1].partition(_PER)
-    if rate != other_rate:
+    if first.rate != second.rate:
         return 0
-    if stem(unit) == stem(other_unit):
-        return first[0] - second[0]
-    factors: dict[str, float] = next((k for k in load_lexicon()["units"] if k.keys() >= {unit, other_unit}), {})
-    return first[0] * factors.get(unit, 0) - second[0] * factors.get(other_unit, 0)
+    if stem(first.unit) == stem(second.unit):
+        return first.value - second.value
+    units = {first.unit, second.unit}
+    factors: dict[str, float] = next((kind for kind in load_lexicon()["units"] if kind.keys() >= units), {})
+    return first.value * factors.get(first.unit, 0) - second.value * factors.get(second.unit, 0)
 
 
 def _parse_comparison(question: str) -> _Comparison | None:
@@ -148,16 +151,17 @@ def _read_amounts(words: Sequence[Word], comparison: _Comparison) -> Iterator[_A
             unit = _find_unit(words, n, comparison)
             values = parse_values(word.text if word.text[0].isdigit() else stem(word.lower))
             if unit and values:
-                yield values[0].value, unit if unit == _DATE else unit + _find_rate(words[n + 1 :])
+                rate = "" if unit == _DATE else _find_rate(words[n + 1 :])
+                yield _Amount(values[0].value, unit, rate)
 
 
 def _find_rate(after: Sequence[Word]) -> str:
-    """What the amount before these words is for: " per night"; amounts for different things are not compared."""
+    """The stems of what the amount before these words is for, such as a night; empty if they name nothing."""
     marks = [n for n, word in enumerate(after[:2]) if word.lower in _RATE_MARKS]
     if not marks:
         return ""
     nouns = [word.stem for word in after[marks[0] + 1 :] if word.is_content]
-    return _PER + " ".join(nouns[:2])
+    return " ".join(nouns[:2])
 
 
 def _find_unit(words: Sequence[Word], n: int, comparison: _Comparison) -> str:

@@ -18,11 +18,12 @@ _POSSESSIVE = frozenset(("'s", "’s"))
 _VERBS = AUXILIARIES - _POSSESSIVE | {"cannot"}
 _DEFINITE_DETERMINERS = DETERMINERS - {"a", "an", "any", "some", "each", "every", "no"}
 """Before a noun, these say that a known thing is meant, whatever adjectives it has."""
+_Key = tuple[str, bool]
 MIN_ORDERED = 3
 """Minimum words without a preposition whose first and last may be exchanged: subject, verb and object."""
 
 
-def key(word: Word) -> tuple[str, bool]:
+def key(word: Word) -> _Key:
     """What equal words have in common; the month May is no modal verb."""
     return word.stem, word.is_month
 
@@ -57,14 +58,20 @@ def have_equal_prepositions(a: str, b: str) -> bool:
 
 
 def _have_equal_prepositions(words: Sequence[Word], others: Sequence[Word]) -> bool:
-    first, second = ({word: _KINDS.get(name, "") for word, name in _find_prepositions(w)} for w in (words, others))
+    first = _find_kinds(words)
+    second = _find_kinds(others)
     if "than" in {*first.values(), *second.values()}:
         return first == {word: kind for word, kind in second.items() if word in first}
     shared = first.keys() & second.keys()
     return all(first[word] == second[word] or not (first[word] and second[word]) for word in shared)
 
 
-def _find_prepositions(words: Sequence[Word]) -> Iterator[tuple[tuple[str, bool], str]]:
+def _find_kinds(words: Sequence[Word]) -> dict[_Key, str]:
+    """Each content word with what its preposition says; an empty text if it excludes no other, or without one."""
+    return {word: _KINDS.get(preposition, "") for word, preposition in _find_prepositions(words)}
+
+
+def _find_prepositions(words: Sequence[Word]) -> Iterator[tuple[_Key, str]]:
     """Each content word with the preposition before its noun, or an empty text."""
     preposition = ""
     has_noun = False
@@ -91,7 +98,7 @@ def _is_infinitive(word: Word, next_word: Word | None) -> bool:
     return word.lower == "to" and next_word is not None and next_word.is_content and not next_word.is_capital
 
 
-def _are_in_order(words: Sequence[Word], others: Sequence[Word], question_keys: set[tuple[str, bool]]) -> bool:
+def _are_in_order(words: Sequence[Word], others: Sequence[Word], question_keys: set[_Key]) -> bool:
     """Whether subject and object, which have no preposition, are not exchanged."""
     first = _list_without_preposition(words, question_keys)
     second = _list_without_preposition(others, question_keys)
@@ -108,13 +115,13 @@ def _are_agents_first(words: Sequence[Word], others: Sequence[Word]) -> bool:
     return {*list(shared)[: len(agents)]} == agents
 
 
-def _list_without_preposition(words: Sequence[Word], question_keys: set[tuple[str, bool]]) -> list[tuple[str, bool]]:
+def _list_without_preposition(words: Sequence[Word], question_keys: set[_Key]) -> list[_Key]:
     """The words of the question that have no preposition, each once."""
     pairs = _find_prepositions(words)
     return list(dict.fromkeys(word for word, preposition in pairs if word in question_keys and not preposition))
 
 
-def _is_of_another(words: Sequence[Word], question_keys: set[tuple[str, bool]]) -> bool:
+def _is_of_another(words: Sequence[Word], question_keys: set[_Key]) -> bool:
     """Whether a statement is about something of what is asked for, or about some of it: "Small dogs are admitted"."""
     kinds = [_Kind.of(word, question_keys) for word in words]
     if any(kind is _Kind.OF_QUESTION and _owns_another(words[n + 1 :], kinds[n + 1 :]) for n, kind in enumerate(kinds)):
@@ -124,7 +131,7 @@ def _is_of_another(words: Sequence[Word], question_keys: set[tuple[str, bool]]) 
     if not any(is_verb[start:]):
         return False
     end = is_verb.index(True, start)
-    is_name = words[start].is_capital and start > 0 and words[start - 1].is_capital
+    is_name = start > 0 and _are_one_name(words[start - 1], words[start])
     return (not is_name and _is_some(words[:start], kinds[:start])) or _is_qualified(words[start:end], kinds[start:end])
 
 
@@ -136,10 +143,15 @@ class _Kind(Enum):
     FUNCTION = "a function word, mark or number"
 
     @classmethod
-    def of(cls, word: Word, question_keys: set[tuple[str, bool]]) -> _Kind:
+    def of(cls, word: Word, question_keys: set[_Key]) -> _Kind:
         if key(word) in question_keys:
             return cls.OF_QUESTION
         return cls.OTHER if word.is_content and not word.is_number else cls.FUNCTION
+
+
+def _are_one_name(word: Word, next_word: Word) -> bool:
+    """Whether two adjacent words are of one name: "Albert Einstein"."""
+    return word.is_capital and next_word.is_capital
 
 
 def _owns_another(words: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
@@ -159,8 +171,8 @@ def _is_qualified(subject: Sequence[Word], kinds: Sequence[_Kind]) -> bool:
         if kind is not _Kind.OF_QUESTION:
             continue
         next_word = subject[n + 1]
-        is_name = subject[n].is_capital and next_word.is_capital
-        if kinds[n + 1] is _Kind.OTHER and not (is_name or next_word.lower.endswith("ly")):
+        is_noun = not (_are_one_name(subject[n], next_word) or next_word.lower.endswith("ly"))
+        if kinds[n + 1] is _Kind.OTHER and is_noun:
             return True
         rest = zip(subject[n + 2 :], kinds[n + 2 :], strict=True)
         if next_word.lower in PREPOSITIONS and any(k is _Kind.OTHER or word.is_number for word, k in rest):

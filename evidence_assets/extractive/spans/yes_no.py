@@ -29,11 +29,10 @@ _RULE_WORDS = (LISTS["permissions"] | LISTS["prohibitions"]) - AUXILIARIES
 _PAST = re.compile(r"^\s*(?:did|was|were|has|have|had)\b", re.IGNORECASE)
 _FUTURE = re.compile(r"\b(?:will|would|shall)\b", re.IGNORECASE)
 _UNFULFILLED = re.compile(
-    r"\b(?:fail|tr[iy]|plan|hop|want|wish|mean|intend|refus|threaten|promis)(?:e|ed|ied|s|es|ies|ned|ning|ing)? to\b"
-    r"|\b(?:almost|formerly|previously)\b",
+    r"\b(?:fail|tr[iy]|plan|hop|want|wish|mean|intend|refus|threaten|promis)(?:e|ed|ied|s|es|ies|ned|ning|ing)? to\b",
     re.IGNORECASE,
 )
-"""What did not happen, or holds no more: "failed to win"."""
+"""What need not have happened: "failed to win"."""
 _USED_TO = re.compile(
     r"(?P<passive>(?:\b(?:is|are|was|were|be|been|being)|['’]s) +(?:\w+ly +|also +|often +)?)?\bused to\b", re.I
 )
