@@ -40,13 +40,17 @@ from evidence_assets.lake.array_files import ArrayWriter, open_array
 from evidence_assets.lake.rows import prepare_rows
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.systems.a2q.graph_vectors import JoinedVectors, NodeVectors, map_nodes
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths
 from evidence_assets.systems.a2q.selection import A2Q, NearestTriples, TripleSettings
+from evidence_assets.systems.a2q.word_vectors import WordVectors as FileVectors
 from evidence_assets.systems.background.system import BackgroundKnowledge, BackgroundSettings
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples
 
 NAME, MEMORY, ROWS_PER_BLOCK = "size", 4 * 10**9, 1 << 18
 TRIPLES_PER_NODE, RELATIONS, HUB_POWER = 5, 200, 3.3
+PUBLISHED_DIMENSIONS = 300
+"""Of ConceptNet Numberbatch."""
 NAME_WORDS = 2000
 """Words of names, two each; those of relations come after them."""
 COLUMNS = (
@@ -156,8 +160,21 @@ class OneHop:
             yield [edge_evidence(self._graph, triple.edge, 0.0) for triple in candidates.triples[:10]]
 
 
+def join_words(graph: KnowledgeGraph, encoder: WordVectors) -> Selector:
+    """A2Q with the vectors of the text encoder and those of a file of word vectors, joined as published."""
+    with tempfile.TemporaryDirectory() as temporary:
+        file = Path(temporary) / "words.txt"
+        lines = (f"{word} {' '.join(map(str, word_vector(word)[:PUBLISHED_DIMENSIONS]))}" for word in WORDS)
+        file.write_text("\n".join(lines), encoding="utf-8")
+        words = NodeVectors.of_names(FileVectors(file), graph)
+        kinds = (NodeVectors(encoder, lambda start, end: graph.node_passage_vectors[start:end]), words)
+        nodes = map_nodes(kinds, graph.arrays.n_nodes, Path(temporary))
+        return A2Q(graph, JoinedVectors(encoder, words.encoder), nodes=nodes)
+
+
 SELECTORS: dict[str, Callable[[KnowledgeGraph, WordVectors], Selector]] = {
     "A2Q without classifier": A2Q,
+    "A2Q, vectors joined with those of words": join_words,
     "nearest triples": NearestTriples,
     "nearest triples at the names": lambda graph, encoder: NearestTriples(graph, encoder, TripleSettings(linked=True)),
     "linked paths": LinkedPaths,

@@ -1,17 +1,23 @@
-"""Vectors of a graph's nodes from its edges, and vectors of two kinds joined, for Attention2Query."""
+"""Vectors of a graph's nodes: from its edges, or from the words of their names, or joined, for Attention2Query."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from evidence_assets.graphs.arrays import GraphArrays
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.array_files import ArrayWriter, open_array
+from evidence_assets.lake.atomic import temporary_folder
 from evidence_assets.models.protocols import FloatArray
 from evidence_assets.models.vectors import unit_rows
 from evidence_assets.systems.a2q.selection import link_text
-from evidence_assets.systems.a2q.word_vectors import TextVectors
+from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
+
+NODES_PER_BLOCK = 1 << 15
 
 
 def factorize_graph(graph: GraphArrays, dimensions: int = 128) -> FloatArray:
@@ -59,6 +65,46 @@ class NodeMeanVectors:
             if len(nodes):
                 rows[row] = self.nodes[nodes].mean(axis=0)
         return unit_rows(rows)
+
+
+@dataclass(frozen=True)
+class NodeVectors:
+    """Vectors of one kind: an encoder of texts, and those of a graph's nodes from one number to another."""
+
+    encoder: TextVectors
+    read: Callable[[int, int], FloatArray]
+
+    @classmethod
+    def of_names(cls, words: WordVectors, graph: KnowledgeGraph) -> NodeVectors:
+        """Vectors of the words of each node's name."""
+        words.look_up(graph.names)
+        return cls(words, lambda start, end: words.encode_sentences(graph.names[start:end].to_list()))
+
+    @classmethod
+    def of_edges(cls, graph: KnowledgeGraph) -> NodeVectors:
+        """Vectors of the graph itself."""
+        vectors = NodeMeanVectors(graph)
+        return cls(vectors, lambda start, end: vectors.nodes[start:end])
+
+
+def map_nodes(kinds: Sequence[NodeVectors], n_nodes: int, folder: Path) -> FloatArray:
+    """Vectors of the nodes in a memory-mapped file without a name, joined if there are two kinds. Memory: one block."""
+    blocks = _read_blocks(kinds, n_nodes)
+    first = next(blocks)
+    with temporary_folder(folder) as temporary:
+        path = temporary / "vectors.npy"
+        with ArrayWriter(path, np.float32, first.shape[1:]) as file:
+            file.add(first)
+            for block in blocks:
+                file.add(block)
+        return open_array(path)
+
+
+def _read_blocks(kinds: Sequence[NodeVectors], n_nodes: int) -> Iterator[FloatArray]:
+    """Blocks of rows in order; a graph without nodes has one empty block."""
+    for start in range(0, max(n_nodes, 1), NODES_PER_BLOCK):
+        parts = [kind.read(start, start + NODES_PER_BLOCK) for kind in kinds]
+        yield join_vectors(*parts) if len(parts) > 1 else parts[0]
 
 
 class JoinedVectors:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks, all_raw_files
 from evidence_assets.experiment.evidence.selection import Selector
 from evidence_assets.experiment.evidence.sources import EXTERNAL_LINKS, ExternallyLinkedSelector, open_benchmark_graph
@@ -13,25 +11,27 @@ from evidence_assets.experiment.methods import SelectionMethod, StagesMethod
 from evidence_assets.experiment.stage import Stage, StageContext, StageInput
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
 from evidence_assets.graphs.merge import extract_definitions
-from evidence_assets.models.protocols import FloatArray, Reranker
+from evidence_assets.models.protocols import Reranker
 from evidence_assets.models.registry import RELEVANCE_CLASSIFIER_ASSET, get_encoder, get_reranker, get_tuned_classifier
 from evidence_assets.profiles import ModelKind, Profile
 from evidence_assets.systems.a2q import VERSION
 from evidence_assets.systems.a2q.classifier_tuning import ClassifierSettings, classifier_stages
-from evidence_assets.systems.a2q.graph_vectors import JoinedVectors, NodeMeanVectors, join_vectors
+from evidence_assets.systems.a2q.graph_vectors import JoinedVectors, NodeVectors, map_nodes
 from evidence_assets.systems.a2q.linked_paths import LinkedPaths, PathSettings
 from evidence_assets.systems.a2q.selection import A2Q, A2QSettings, NearestTriples, TripleSettings, define_nodes
-from evidence_assets.systems.a2q.word_vectors import TextVectors, WordVectors
+from evidence_assets.systems.a2q.word_vectors import WordVectors
 
 
-def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> tuple[TextVectors, FloatArray]:
-    """Vectors of a user's file or of the graph itself, and those of the graph's nodes."""
+def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> NodeVectors:
+    """Vectors of the text encoder, of the graph itself, or of a user's file."""
+    if kind == "text":
+        return NodeVectors(
+            get_encoder(context.profile.encoder), lambda start, end: graph.node_passage_vectors[start:end]
+        )
     if kind == "graph":
-        graph_vectors = NodeMeanVectors(graph)
-        return graph_vectors, graph_vectors.nodes
+        return NodeVectors.of_edges(graph)
     paths = {files.name: files.paths for files in all_raw_files()}
-    words = WordVectors(context.lake.raw_path(paths[f"embeddings/{kind}"][0]))
-    return words, words.encode_sentences(graph.names.to_list())
+    return NodeVectors.of_names(WordVectors(context.lake.raw_path(paths[f"embeddings/{kind}"][0])), graph)
 
 
 class Attention2Query(SelectionMethod[A2QSettings]):
@@ -55,17 +55,14 @@ class Attention2Query(SelectionMethod[A2QSettings]):
     def open_selector(self, context: StageContext) -> Selector:
         settings = self.settings
         graph = open_benchmark_graph(context)
-        vectors: TextVectors = get_encoder(context.profile.encoder)
-        nodes = None
-        kind, _, joined_kind = settings.embedding.partition("+")
-        if kind != "text":
-            vectors, nodes = _open_vectors(context, graph, kind)
-        if joined_kind:
-            joined_vectors, joined_nodes = _open_vectors(context, graph, joined_kind)
-            nodes = join_vectors(np.asarray(graph.node_passage_vectors), joined_nodes)
-            vectors = JoinedVectors(vectors, joined_vectors)
+        kinds = [_open_vectors(context, graph, kind) for kind in settings.embedding.split("+")]
+        encoders = [kind.encoder for kind in kinds]
+        encoder = JoinedVectors(*encoders) if len(encoders) > 1 else encoders[0]
+        nodes = graph.node_passage_vectors
+        if settings.embedding != "text":
+            nodes = map_nodes(kinds, graph.arrays.n_nodes, graph.vectors.folder)
         definitions = self._read_definitions(context, graph) if settings.taxonomy else None
-        return A2Q(graph, vectors, self._open_classifier(context), settings, definitions, nodes)
+        return A2Q(graph, encoder, self._open_classifier(context), settings, definitions, nodes)
 
     def _open_classifier(self, context: StageContext) -> Reranker | None:
         if self.settings.classifier == "none":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -42,8 +42,7 @@ class WordVectors:
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         words_of_texts = [split_words(text) for text in texts]
-        forms = {form for words in words_of_texts for form in (*words, "_".join(words))}
-        self._look_up(forms | {form.lower() for form in forms})
+        self.look_up(texts)
         rows = []
         for words in words_of_texts:
             phrase = self._vector("_".join(words)) if words else None
@@ -59,15 +58,22 @@ class WordVectors:
         vector = self._vectors.get(form)
         return vector if vector is not None else self._vectors.get(form.lower())
 
-    def _look_up(self, forms: set[str]) -> None:
-        """Find the new words in one pass over the file."""
-        new_forms = forms - self._vectors.keys()
+    def look_up(self, texts: Iterable[str]) -> None:
+        """Find the new words of texts in one pass over the file."""
+        new_forms = {form for text in texts for form in _forms(split_words(text)) if form not in self._vectors}
         if not new_forms:
             return
         self._vectors |= dict.fromkeys(new_forms)
         is_binary = self._file.name.removesuffix(".gz").endswith(".bin")
         read_vectors = _read_binary_vectors if is_binary else _read_text_vectors
         self._vectors.update(read_vectors(self._file, new_forms))
+
+
+def _forms(words: Sequence[str]) -> Iterator[str]:
+    """The words and their phrase, as they are and in lower case."""
+    for form in (*words, "_".join(words)):
+        yield form
+        yield form.lower()
 
 
 def _read_text_vectors(file: Path, words: set[str]) -> Iterator[tuple[str, FloatArray]]:
