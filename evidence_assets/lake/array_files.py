@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import json
 import math
 import os
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,26 @@ class ArrayWriter:
             if kind is None:
                 self._file.seek(0)
                 self._write_header()
+
+
+def continue_array(file: BinaryIO, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> int:
+    """Write the header of an ``.npy`` file that is open for appending, if it has none; returns its complete rows.
+
+    A row that a killed process has cut is dropped.
+    """
+    array_type = np.dtype(dtype)
+    header = io.BytesIO()
+    description = {"descr": np.lib.format.dtype_to_descr(array_type), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, description)
+    start = header.tell()
+    row_bytes = array_type.itemsize * math.prod(shape[1:])
+    n_bytes = file.seek(0, os.SEEK_END) - start
+    n_rows = max(0, n_bytes) // row_bytes
+    if n_bytes < 0:
+        file.truncate(0)
+        file.write(header.getvalue())
+    file.truncate(start + n_rows * row_bytes)
+    return n_rows
 
 
 def create_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> np.memmap[Any, Any]:

@@ -5,23 +5,27 @@ For a jointly convex ground cost C and any plan T between texts with masses a an
 .. math:: \sum_{ij} T_{ij}\, C(x_i, y_j) \ge C\Bigl(\sum_i a_i x_i, \sum_j b_j y_j\Bigr) .
 
 The cost between the mean points of query and chunk is thus a lower bound of transport. For Euclidean costs it is the
-word centroid distance (Kusner et al., 2015). The mean points of all chunks are computed once, in a file.
+word centroid distance (Kusner et al., 2015). The mean points of all chunks are computed once, in a file that a killed
+process leaves to the next one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
-from evidence_assets.lake.array_files import ArrayWriter, open_array, release_memory
-from evidence_assets.lake.atomic import replacing_file
+from evidence_assets.lake.array_files import continue_array, open_array, release_memory
+from evidence_assets.lake.atomic import raise_if_disk_full
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.inference import torch_threads
 from evidence_assets.models.vectors import Array, top_positions
+from evidence_assets.retrieval.bm25 import IntArray
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Pool, Query
 from evidence_assets.systems.uscrake.settings import MeanFirstSettings
 from evidence_assets.transport import GroundCost, get_ground_cost
@@ -32,16 +36,41 @@ CHUNKS_PER_BLOCK = 4096
 
 
 def write_chunk_means(path: Path, passages: EncodedPassages, cost: GroundCost) -> None:
-    """Write the mean point of each chunk, in the order of the corpus, as float16."""
+    """Write the mean point of each chunk, in the order of the corpus, as float16.
+
+    Another process waits. Rows that a killed process left are kept.
+    """
     n_chunks = len(passages.corpus)
-    with replacing_file(path) as temporary, ArrayWriter(temporary, np.float16, (passages.encoder.dimensions,)) as file:
-        for start in range(0, n_chunks, CHUNKS_PER_BLOCK):
-            texts = passages.texts(np.arange(start, min(start + CHUNKS_PER_BLOCK, n_chunks)))
-            for pool, members in texts.parts(np.arange(len(texts))):
-                with torch_threads(1):  # threads would wait for each other: a text is a small operation
-                    file.add(np.stack([pool.measure(i, cost).mean() for i in members.tolist()]))
-            del texts  # frees its space before the next block is encoded
-            release_memory()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    try:
+        with part.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if path.exists():  # written while this process waited
+                part.unlink(missing_ok=True)
+                return
+            first = continue_array(file, np.float16, (n_chunks, passages.encoder.dimensions))
+            for start in range(first, n_chunks, CHUNKS_PER_BLOCK):
+                end = min(start + CHUNKS_PER_BLOCK, n_chunks)
+                for means in _compute_means(passages, np.arange(start, end), cost):
+                    file.write(means.data)
+                file.flush()
+                passages.report(end, n_chunks)
+            os.fsync(file.fileno())
+            part.replace(path)
+    except OSError as error:
+        raise_if_disk_full(error, path)
+        raise
+
+
+def _compute_means(passages: EncodedPassages, chunks: IntArray, cost: GroundCost) -> Iterator[Array]:
+    """The mean points of chunks, in blocks of rows."""
+    texts = passages.texts(chunks)
+    for pool, members in texts.parts(np.arange(len(texts))):
+        with torch_threads(1):  # threads would wait for each other: a text is a small operation
+            yield np.stack([pool.measure(i, cost).mean() for i in members.tolist()]).astype(np.float16)
+    del texts  # frees its space before the next block is encoded
+    release_memory()
 
 
 class MeanRanking:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -20,6 +20,7 @@ from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, Tok
 from evidence_assets.transport import GroundCost
 from evidence_assets.transport.pool import group_equal
 
+ReportProgress = Callable[[int, int], None]
 GROUP_BYTES = 4 << 30
 """Size of the token vectors of chunks that are ranked together: the space in use on a card, and besides the cache."""
 MAX_CHUNK_TOKENS = 512
@@ -105,10 +106,14 @@ class LayerVectors:
 
 @dataclass(frozen=True, eq=False)
 class Passages:
-    """The chunks of a corpus with its token store."""
+    """The chunks of a corpus with its token store.
+
+    ``report``: Gets the numbers of done and of all chunks while all of the corpus are encoded.
+    """
 
     corpus: IndexedCorpus
     store: TokenStore
+    report: ReportProgress = field(default=lambda completed, total: None, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ def _open_passages(context: StageContext) -> Passages:
         cache=token_cache_folder(lake, corpus.name),
         max_bytes=context.profile.retrieval.token_cache_bytes,
     )
-    return Passages(corpus, store)
+    return Passages(corpus, store, report=context.progress("mean points of chunks"))
 
 
 @lru_cache(maxsize=2)

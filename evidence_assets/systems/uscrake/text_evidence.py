@@ -67,7 +67,8 @@ class TextEvidence:
         self._encoder = encoder
         self._judged_by_text = judged_by_text
         passages.store.tokens(view)  # opens the cache before threads share it
-        self._encoded = EncodedPassages(passages.corpus, passages.store, view, settings.weighting, settings.titles)
+        parts = (passages.corpus, passages.store, view, settings.weighting, settings.titles)
+        self._encoded = EncodedPassages(*parts, report=passages.report)
         self._ranker = ChunkRanker(settings, self._encoded)
         self._mean_ranking: MeanRanking | None = None
         if isinstance(settings, MeanFirstSettings):

@@ -1,6 +1,9 @@
 """Pools that are narrowed by mean points: the bound, what is encoded, and the evidence."""
 
+import os
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +43,8 @@ PUBLISHED = {"cost": "jsd", "grain": "chunk", "titles": False, "links": 0, "R": 
 
 def open_ranking(passages: Passages, encoder: PieceEncoder, **settings: Any) -> MeanRanking:
     mean_first = MeanFirstSettings(**{**PUBLISHED, **settings})
-    return MeanRanking(mean_first, EncodedPassages(passages.corpus, passages.store, encoder, "text", mean_first.titles))
+    parts = (passages.corpus, passages.store, encoder, "text", mean_first.titles)
+    return MeanRanking(mean_first, EncodedPassages(*parts, report=passages.report))
 
 
 def select_mean_first(passages: Passages, encoder: WideEncoder, **settings: Any) -> list[SelectedEvidence]:
@@ -111,6 +115,47 @@ def test_the_file_of_means_is_computed_once_and_has_the_same_bytes_again(
     with_titles = open_ranking(passages, encoder, titles=True)
     unscaled = open_ranking(passages, encoder, cost="jsd_unscaled")
     assert len({ranking.path, with_titles.path, unscaled.path}) == 3
+
+
+@pytest.mark.parametrize("cut", [0, 1, 77])
+def test_a_killed_pass_over_the_corpus_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: int) -> None:
+    monkeypatch.setattr(mean_ranking, "CHUNKS_PER_BLOCK", 100)
+    pool = Pool(np.arange(N_CHUNKS), np.zeros(N_CHUNKS))
+    whole, encoder = open_passages(tmp_path / "whole", MAX_BYTES)
+    (tokens,) = encoder.encode_tokens(["honey of bees"])
+    query = Query("honey of bees", tokens)
+    expected = open_ranking(whole, encoder)
+    expected.bounds(query, pool)
+
+    passages, encoder = open_passages(tmp_path / "killed", MAX_BYTES)
+    encoded_counts = list[int]()
+
+    def end_after_two_blocks(n_encoded: int, n_chunks: int) -> None:
+        encoded_counts.append(n_encoded)
+        if len(encoded_counts) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        open_ranking(replace(passages, report=end_after_two_blocks), encoder).bounds(query, pool)
+    ranking = open_ranking(replace(passages, report=end_after_two_blocks), encoder)
+    part = ranking.path.with_suffix(".part")
+    os.truncate(part, part.stat().st_size - cut)
+    ranking.bounds(query, pool)
+    assert ranking.path.read_bytes() == expected.path.read_bytes() and not part.exists()
+    assert encoded_counts[:2] == [100, 200] and encoded_counts[2] == (300 if cut == 0 else 299), (
+        "a row that was cut is computed again"
+    )
+
+
+def test_processes_do_not_compute_the_means_twice(tmp_path: Path) -> None:
+    passages, encoder = open_passages(tmp_path, MAX_BYTES)
+    encoded_counts = list[int]()
+    rankings = [
+        open_ranking(replace(passages, report=lambda n, _: encoded_counts.append(n)), encoder) for _ in range(4)
+    ]
+    with ThreadPoolExecutor(4) as threads:
+        [*threads.map(lambda ranking: ranking._means, rankings)]
+    assert encoded_counts == [N_CHUNKS] and len([*rankings[0].path.parent.glob(f"{rankings[0].path.stem}*")]) == 1
 
 
 @pytest.mark.parametrize("cost", ["jsd", "jsd_unscaled"])
