@@ -1,11 +1,13 @@
 """The first hour of a new user: installs the wheel, creates and edits a project, adds own data, asks, and measures.
 
-It then harvests a relation from six seed pairs, and stops and restarts the daemon in the middle of a change.
-Prints each command with the end of its output and its time.
+It asks documents, tables and a graph, in the terminal and in the explorer, then harvests a relation from six seed
+pairs, and stops and restarts the daemon in the middle of a change. Prints each command with the end of its output and
+its time.
 
-    python -m tools.first_hour [--folder FOLDER] [--shared] [--lines 8]
+    python -m tools.first_hour [--folder FOLDER] [--shared] [--lines 8] [--model http://127.0.0.1:8081/v1]
 
 ``--shared`` installs only our wheel and finds the other packages in this environment, offline and minutes faster.
+With ``--model``, a language model is asked, too.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import ctypes
 import json
 import os
+import re
 import resource
 import shlex
 import shutil
@@ -29,6 +32,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+import httpx2
 import yaml
 
 from evidence_assets.assets.automation import request_stale_assets
@@ -36,6 +40,7 @@ from evidence_assets.assets.change_sensors import request_input_runs
 from evidence_assets.assets.definitions import load_definitions
 from evidence_assets.assets.run_liveness import FOLLOW_JOB, PARENT_TAG, UNFINISHED_STATUSES
 from evidence_assets.lake.store import Lake
+from tools.ports import free_port
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1
@@ -45,6 +50,16 @@ NEW_TEXT = "\nThe head of the library is Marta Quint. Her cat Tolstoy sleeps in 
 NOTES = "The ferry Seeadler carries 120 passengers. It stayed in port in March because the engine was repaired.\n"
 NOTE_QUESTIONS = ("How many passengers does the ferry carry?", "Why did the ferry stay in port?", "Who owns the ferry?")
 VISITORS = "city,year,visitors\nRome,2022,700\nOslo,2022,200\nRome,2023,900\nOslo,2023,350\n"
+FARES = """<h1>Fares</h1><table><tr><th>Ticket</th><th>Price</th></tr>
+<tr><td>adult</td><td>9</td></tr><tr><td>child</td><td>4</td></tr></table>
+"""
+SHIPS = "Seeadler\tbuilt by\tOrlo Yard\nMerlin\tbuilt by\tPike and Sons\nOrlo Yard\tlocated in\tVarnsund\n"
+QUESTIONS_OF_EVERYTHING = (
+    '"How much does a child ticket cost?" --folder notes',
+    '"What is the number of visitors in Oslo in 2023?" --folder notes',
+    '"Who built the Merlin?" --graph ships.tsv',
+    '"Who painted the Merlin?" --graph ships.tsv',
+)
 CLAIMS = (("Rome had more visitors than Oslo in 2022.", "supports"), ("The ticket costs 3 euros.", "NOT ENOUGH INFO"))
 NEW_QUESTION = {
     "source_id": "5",
@@ -135,6 +150,55 @@ def add_own_data(project: Path) -> None:
         for number, (text, gold) in enumerate(CLAIMS):
             claim = {"source_id": str(number), "task": "verification", "text": text, "gold": gold}
             file.write(json.dumps(claim | {"table_id": "visitors.csv"}) + "\n")
+
+
+def ask_everything(console: Console, project: Path, model: str) -> None:
+    """Put tables and a page beside the notes and a graph beside the folder; ask each, then the explorer."""
+    (project / "notes" / "fares.html").write_text(FARES, encoding="utf-8")
+    shutil.copy(project / "visitors.csv", project / "notes")
+    (project / "ships.tsv").write_text(SHIPS, encoding="utf-8")
+    for question in QUESTIONS_OF_EVERYTHING:
+        console.run(f"evidence ask {question}", project)
+    console.run("evidence add graph ships ships.tsv", project)
+    ask_explorer(console, project)
+    if model:
+        for question in NOTE_QUESTIONS:
+            console.run(f'evidence ask "{question}" --folder notes --model {model}', project)
+
+
+def ask_explorer(console: Console, project: Path) -> None:
+    """Start the explorer, and ask its box as a browser does."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    print(f"\n$ evidence explore --port {port}", flush=True)
+    process = subprocess.Popen(
+        [console.python, "-m", "evidence_assets.cli", "explore", "--port", str(port)],
+        cwd=project,
+        env={**console.variables, "PWD": str(project)},
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        page = _wait_for_page(f"{address}/ask")
+        [token] = re.findall(r'name="token" value="([^"]+)"', page)
+        form = {"text": NOTE_QUESTIONS[0], "source": "corpus:notes", "options": "", "token": token}
+        reply = httpx2.post(f"{address}/ask", data=form, headers={"origin": address}, timeout=120)
+        [result] = re.findall(r'<p class="result">([^<]*)</p>', reply.text)
+        print(f"The explorer answers {NOTE_QUESTIONS[0]!r} with {result!r}.", flush=True)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _wait_for_page(address: str) -> str:
+    """The text of a page, as soon as its server answers."""
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            return httpx2.get(address, timeout=60).raise_for_status().text
+        except httpx2.TransportError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
 
 
 def harvest_six_pairs(console: Console, project: Path) -> None:
@@ -236,6 +300,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=Path, help="An empty folder to keep; default: a temporary one.")
     parser.add_argument("--shared", action="store_true")
+    parser.add_argument("--model", default="", help="Address of a model server that is asked, too.")
     parser.add_argument("--lines", type=int, default=8, help="Lines of output to print for each command.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -261,6 +326,8 @@ def main() -> None:
         for question in NOTE_QUESTIONS:
             console.run(f'evidence ask "{question}" --folder notes', project)
         console.run('evidence ask "What is the total of visitors in Rome?" --table visitors.csv', project)
+        print("\nA page, two tables and a graph are added.")
+        ask_everything(console, project, options.model)
         console.run("evidence add benchmark claims --questions claims.jsonl --tables visitors.csv", project)
         console.run("evidence run claims --variants ucret --plan", project)
         console.run("evidence measure quiz bm25 uscrake --baselines", project)

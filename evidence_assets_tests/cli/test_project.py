@@ -72,9 +72,14 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
     output = run_python(
         "-m", "tools.first_hour", "--shared", "--folder", str(tmp_path), "--lines", "40", cwd=REPOSITORY, timeout=900
     )
-    answers = re.findall(r"^(?:answer: .*(?= \(answered)|Nothing in the documents answers this)", output, re.MULTILINE)
-    expected = ["A. the map room", "120", "the engine was repaired", None, "1600"]
-    assert answers[:5] == [f"answer: {text}" if text else "Nothing in the documents answers this" for text in expected]
+    answers = re.findall(
+        r"^(?:answer: .*(?= \(answered)|Nothing in the documents answers this|No answer found)", output, re.MULTILINE
+    )
+    nothing = "Nothing in the documents answers this"
+    of_notes = ["answer: A. the map room", "answer: 120", "answer: the engine was repaired", nothing]
+    expected = [*of_notes, "answer: 1600", "answer: 4", "answer: 350", "answer: Pike and Sons", "No answer found"]
+    assert answers[: len(expected)] == expected
+    assert "The explorer answers 'How many passengers does the ferry carry?' with '120'." in output
     assert "claims: 2 questions" in output and "baseline: longest option" in output
     assert "upstream: " in output and "Validation successful for code location my-library" in output
     assert "All six pairs of may_treat are used." in output and "runs of its first tick" in output
