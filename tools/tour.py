@@ -21,6 +21,7 @@ import playwright.sync_api
 import uvicorn
 from PIL import Image
 
+from evidence_assets.cli.browser_answers import open_browser_answers
 from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.site import application
 from evidence_assets.lake.catalogue import find_lake
@@ -30,6 +31,8 @@ COLOURS, MAX_BYTES = 48, 100_000
 EXPLORER_PORT, DAGSTER_PORT = 3097, 3098
 PHONE_PAGES = ("overview", "path", "relation")
 """Pages that are also taken on a narrow screen, in dark colours, as `NAME-phone.png`."""
+ASKED = "Is methadone an opioid?"
+WIDE, NARROW = {"width": 1000, "height": 640}, {"width": 390, "height": 780}
 
 
 def pages(lake: LakeReader) -> dict[str, str]:
@@ -69,9 +72,8 @@ def pages(lake: LakeReader) -> dict[str, str]:
 
 @contextmanager
 def explorer(root: Path) -> Iterator[str]:
-    server = uvicorn.Server(
-        uvicorn.Config(application(root), host="127.0.0.1", port=EXPLORER_PORT, log_level="warning")
-    )
+    app = application(root, open_browser_answers(""))
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=EXPLORER_PORT, log_level="warning"))
     threading.Thread(target=server.run, daemon=True).start()
     while not server.started:
         time.sleep(0.1)
@@ -97,6 +99,20 @@ def save(page: Any, name: str) -> None:
     print(f"docs/tour/{path.name} {size:,} bytes")
 
 
+def ask(browser: Any, address: str) -> None:
+    """Ask a question of one's own, and save the answer on wide and narrow screens, in light and dark colours."""
+    for end, size in (("", WIDE), ("-phone", NARROW)):
+        for colours in ("light", "dark"):
+            page = browser.new_page(viewport=size, color_scheme=colours)
+            page.goto(f"{address}/ask")
+            page.locator("input[name=text]").fill(ASKED)
+            page.get_by_role("button", name="Ask").click()
+            page.locator("#answer .result").wait_for(timeout=120_000)
+            page.locator("#answer").scroll_into_view_if_needed()
+            save(page, f"ask-{colours}{end}")
+            page.close()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lake", type=Path, default=None)
@@ -106,14 +122,15 @@ def main() -> None:
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
-        page = browser.new_page(viewport={"width": 1000, "height": 640}, color_scheme="light")
+        page = browser.new_page(viewport=WIDE, color_scheme="light")
         with explorer(root) as address:
             for name, path in pages(LakeReader(root)).items():
                 page.goto(address + path)
                 if name == "table":
                     page.locator("figure.grid").first.scroll_into_view_if_needed()
                 save(page, name)
-        phone = browser.new_page(viewport={"width": 390, "height": 780}, color_scheme="dark")
+            ask(browser, address)
+        phone = browser.new_page(viewport=NARROW, color_scheme="dark")
         with explorer(root) as address:
             for name in PHONE_PAGES:
                 phone.goto(address + pages(LakeReader(root))[name])
