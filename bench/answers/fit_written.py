@@ -8,7 +8,8 @@ the weights of all. Yes and no are chosen by the packaged weights of ``bench.ans
 Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and fourteen sets
 of ``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps
 its replies, so that another run asks nothing twice. An answer is right if it contains an acceptable answer (all items
-of a list) or, for yes or no, begins with the right one.
+of a list) or, for yes or no, begins with the right one. The calibration error is that of the probabilities of all
+answers and statements that are shown.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from bench.answers.short_answer_questions import (
 )
 from bench.result_files import print_table, write_results
 from evidence_assets import profiles
-from evidence_assets.experiment.scores.metrics import token_f1
+from evidence_assets.experiment.scores.metrics import calibration_error, token_f1
 from evidence_assets.extractive.short_answers import ExtractiveShortAnswers
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.registry import get_encoder, load_generator
@@ -68,6 +69,7 @@ T = TypeVar("T")
 HEADS = (
     *("questions", "answers by", "with an answer", "right of them", "right as a statement", "wrong of them"),
     *("for yes or no", "right of these", "wrong of these", "without an answer", "answered of those"),
+    "calibration error",
 )
 MAX_FALSE = 0.03
 """Maximum share of questions without an answer that the model answers; the rules may answer others."""
@@ -218,19 +220,25 @@ def grade_item(item: Item, decision: Decision | None) -> str:
 def count_row(name: str, items: Sequence[Item], decisions: Mapping[str, Decision]) -> tuple[str, ...]:
     """A row of the table: how many answers of each kind of question are right, wrong or false; decisions by corpus."""
     counts = {"with an answer": Counter[str](), "for yes or no": Counter[str](), "without an answer": Counter[str]()}
+    probabilities, is_correct = list[float](), list[bool]()
     for item in items:
-        verdict = grade_item(item, decisions.get(item.question.corpus))
+        decision = decisions.get(item.question.corpus)
+        verdict = grade_item(item, decision)
         counts[kind_of(item.question)][verdict] += 1
+        answer = item.answer(decision)
+        if answer.answer is not None and answer.confidence is not None:
+            probabilities.append(answer.confidence)
+            is_correct.append(verdict in (RIGHT, STATEMENT))
         if decisions and verdict in (WRONG, FALSE):
-            answer = item.answer(decisions[item.question.corpus]).answer
-            print(f"{verdict}: {item.question.text} {answer!r} instead of {list(item.question.golds)}")
+            print(f"{verdict}: {item.question.text} {answer.answer!r} instead of {list(item.question.golds)}")
     spans, verdicts, others = counts.values()
     by = "model and rules" if decisions else "rules"
     cells = (
         *(spans.total(), spans[RIGHT], spans[STATEMENT], spans[WRONG]),
         *(verdicts.total(), verdicts[RIGHT], verdicts[WRONG], others.total(), others[FALSE]),
     )
-    return (name, by, *map(str, cells))
+    error = f"{calibration_error(probabilities, is_correct):.3f}" if probabilities else ""
+    return (name, by, *map(str, cells), error)
 
 
 def count_sets(items: Sequence[Item], decisions: Mapping[str, Decision], other_words: str) -> list[tuple[str, ...]]:

@@ -119,6 +119,7 @@ class PredictionRow(ReasonedRow):
     confidence: float | None
     confidence_basis: str | None
     signals: list[SignalRow] | None
+    steps: list[StepRow] | None
 
 
 class LinkRow(TypedDict):

@@ -235,7 +235,7 @@ class AnswerView(AnswerRows):
             numbered = cite | {"number": numbers.get(cite["evidence_id"])}
             cites.setdefault((cite["chain_id"], cite["step"]), []).append(numbered)
         chains = []
-        for chain in self.chains:
+        for chain in self.chains or self._sentences:
             steps = []
             for n, step in enumerate(chain["steps"]):
                 places = {evidence_id: place for place, evidence_id in enumerate(step["cited"])}
@@ -245,6 +245,14 @@ class AnswerView(AnswerRows):
                 steps.append(step | counts | {"text": plain_text(step["text"])})
             chains.append(chain | {"is_answer": chain["hypothesis"] == self.prediction["answer"], "steps": steps})
         return chains
+
+    @property
+    def _sentences(self) -> list[Row]:
+        """The sentences of a short answer as a chain, if there are several; a single one is the answer itself."""
+        row = self.prediction
+        steps = row["steps"] or []
+        chain = {"chain_id": row["prediction_id"], "hypothesis": row["answer"], "support": None, "error": None}
+        return [chain | {"status": row["status"], "steps": steps}] if len(steps) > 1 else []
 
     @property
     def shown_chains(self) -> list[Row]:
@@ -306,7 +314,7 @@ class AnswerView(AnswerRows):
             "options": question.get("options", []),
             "source_id": question.get("source_id"),
             **_columns(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
-            **_columns(self.prediction, "confidence_basis selector reasoner model_id"),
+            **_columns(self.prediction, "confidence_basis selector reasoner model_id steps"),
             "variant": self.variant,
             "answer_text": self.answer_text,
             "joined_tables": self.joined_text or None,

@@ -120,9 +120,10 @@ class _QuestionRows:
         chains = rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **ids)
         evidence = rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **ids)
         parents = rows.parents("prediction", [answer["prediction_id"] for answer in answers])
-        linked_ids = sorted({parent for of_answer in parents.values() for parent in of_answer})
+        linked_ids = {parent for of_answer in parents.values() for parent in of_answer}
+        owners = sorted(linked_ids | {*parents})
         citations = rows.of(
-            "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=linked_ids
+            "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=owners
         )
         parents |= rows.parents("chain", [row["chain_id"] for row in chains if row["chain_id"] in linked_ids])
         counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **ids)}
@@ -132,7 +133,8 @@ class _QuestionRows:
         """The rows of one answer, with the evidence that its chains or, without chains, the answer itself read."""
         parents = self.parents[answer["prediction_id"]]
         chains = [row for row in self.chains if row["chain_id"] in parents]
-        citations = [row for row in self.citations if row["chain_id"] in parents]
+        owners = {answer["prediction_id"], *parents}
+        citations = [row for row in self.citations if row["chain_id"] in owners]
         is_negated = self.question is not None and self.question["negated"]
         supporting_ids = {row["chain_id"] for row in chains if is_negated or row["hypothesis"] == answer["answer"]}
         cited_ids, used_ids = _find_cited_ids(citations, supporting_ids)

@@ -25,7 +25,7 @@ from evidence_assets.models.vectors import encode_ends
 from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.short_answers import NO_ANSWER, VERSION, ShortAnswer, ShortTask
 from evidence_assets.reasoning.statements import split_statements
-from evidence_assets.reasoning.tasks import STATED_STATUS, Failure
+from evidence_assets.reasoning.tasks import STATED_STATUS, ChainStep, Failure
 from evidence_assets.text.definitions import asked_term, defines
 from evidence_assets.text.negation import is_denial
 from evidence_assets.text.tokens import LISTS, asks_yes_or_no, split_tokens
@@ -127,7 +127,8 @@ class ExtractiveShortAnswers:
             return _state(definition, THRESHOLDS.yes_no_confidence)
         cited = below or compare_statements(question, passages) or find_matching_answer(question, task.texts, passages)
         if cited is not None:
-            return ShortAnswer(cited.text, "answered", (cited.text,), cited.evidence_ids, THRESHOLDS.yes_no_confidence)
+            step = ChainStep(cited.text, cited.evidence_ids, cited.quoted)
+            return ShortAnswer.of_steps([step], THRESHOLDS.yes_no_confidence)
         if asks_yes_or_no(question):
             return _answer_yes_or_no(question, passages)
         answer = NO_ANSWER if _is_negated(question) else self._answer_by_similarity(question, passages)
@@ -202,8 +203,8 @@ def _answer_yes_or_no(question: str, passages: Sequence[Passage]) -> ShortAnswer
         return NO_ANSWER
     if verdict.answer is None:
         return _state(verdict.passage)
-    confidence = THRESHOLDS.yes_no_confidence
-    return ShortAnswer(verdict.answer, "answered", (verdict.answer,), _cite(verdict.passage), confidence)
+    step = ChainStep(verdict.answer, _cite(verdict.passage), (verdict.passage.text,))
+    return ShortAnswer.of_steps([step], THRESHOLDS.yes_no_confidence)
 
 
 def _state(passage: Passage, probability: float | None = None) -> ShortAnswer:

@@ -17,10 +17,10 @@ from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, Reasoner, ReplyCost
+from evidence_assets.reasoning.tasks import ChainStep, EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 
-VERSION = "24"
+VERSION = "25"
 SPAN_VERSION = "1"
 """Raise them whenever equal input may get a different answer; the second is that of :class:`SpanAnswers`."""
 
@@ -57,7 +57,10 @@ class ShortTask:
 
 @dataclass(frozen=True)
 class ShortAnswer:
-    """An answer; ``supported`` has the answers that sourced facts support, ``evidence_ids`` the evidence used."""
+    """An answer; ``supported`` has the answers that sourced facts support, ``evidence_ids`` the evidence used.
+
+    ``steps``: Its sentences with the evidence that carries each, where these are not the evidence's own words.
+    """
 
     answer: str | None
     status: str
@@ -65,6 +68,14 @@ class ShortAnswer:
     evidence_ids: tuple[str, ...] = ()
     confidence: float | None = None
     reply: ReplyCost | None = field(default=None, compare=False, repr=False)
+    steps: tuple[ChainStep, ...] = ()
+
+    @classmethod
+    def of_steps(cls, steps: Sequence[ChainStep], confidence: float, text: str | None = None) -> ShortAnswer:
+        """An answer that consists of these sentences; ``text`` joins several."""
+        answer = steps[0].text if text is None else text
+        evidence_ids = dict.fromkeys(evidence_id for step in steps for evidence_id in step.cited)
+        return cls(answer, "answered", (answer,), tuple(evidence_ids), confidence, steps=tuple(steps))
 
 
 NO_ANSWER = ShortAnswer(None, "insufficient")

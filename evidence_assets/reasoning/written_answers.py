@@ -25,7 +25,7 @@ from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE, parse
 from evidence_assets.reasoning.short_answers import NO_ANSWER, ShortAnswer, ShortAnswerSolver, ShortTask
 from evidence_assets.reasoning.short_choices import LETTER_TOKENS
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
+from evidence_assets.reasoning.tasks import ChainStep, EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.reasoning.yes_no_answers import YES_NO, YesNoAnswers, needs_verdict
 from evidence_assets.text.definitions import asked_term
@@ -33,7 +33,7 @@ from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
 from evidence_assets.text.tokens import DETERMINERS, LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "6"
+VERSION = "7"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 WRITTEN = Template.load(__package__, "written", "lines question")
@@ -75,6 +75,7 @@ _NO_DENIAL = re.compile(
 _EQUAL_STEMS = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
 _EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS) if word != "one"}  # "the old one"
 _EQUAL_STEMS |= {"meter": "metr", "kilomet": "kilometr", "centimet": "centimetr", "liter": "litr", "color": "colour"}
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _LINKS = {"due", "because"}
 """Words that give a reason; a row that states it may lack them."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
@@ -223,6 +224,8 @@ def _is_exact_number(word: Word) -> bool:
 
 def _stem(word: Word) -> str:
     """The stem of a word: one for names of a currency, a number in words and digits, and American and British units."""
+    if _THOUSANDS.fullmatch(word.text):
+        return word.text.replace(",", "")
     return _EQUAL_STEMS.get(word.lower) or _EQUAL_STEMS.get(word.stem, word.stem)
 
 
@@ -336,6 +339,17 @@ class Draft:
     def text(self) -> str:
         return self.checked.text
 
+    @property
+    def steps(self) -> list[ChainStep]:
+        """Its sentences with their rows, and of each row the part that carries the sentence."""
+        rows = list_rows(self.task)
+        steps = []
+        for sentence in self.checked.sentences:
+            cited = [rows[position] for position in sentence.cited]
+            quoted = tuple(_nearest_clause(_content(sentence.text), row.text) for row in cited)
+            steps.append(ChainStep(sentence.text, tuple(row.evidence_id for row in cited), quoted))
+        return steps
+
 
 def answer_signals(draft: Draft, stated_log_odds: float) -> dict[str, float]:
     """What tells whether a draft answers its question.
@@ -384,8 +398,7 @@ def settle_answer(draft: Draft, by_rules: ShortAnswer, stated_log_odds: float, d
     probability = decision.probability(answer_signals(draft, stated_log_odds))
     if probability < decision.min_probability:
         return by_rules
-    evidence_ids = tuple(row.evidence_id for row in draft.check.rows)
-    return ShortAnswer(draft.text, "answered", (draft.text,), evidence_ids, probability)
+    return ShortAnswer.of_steps(draft.steps, probability, draft.text)
 
 
 def _parse_reply(text: str, task: ShortTask) -> tuple[WrittenSentence, ...]:

@@ -27,11 +27,11 @@ from evidence_assets.reasoning.model_calls import LanguageModel, PromptedTask
 from evidence_assets.reasoning.reply_parsing import parse_answer
 from evidence_assets.reasoning.short_answers import NO_ANSWER, ShortAnswer, ShortTask
 from evidence_assets.reasoning.short_choices import LETTER_TOKENS
-from evidence_assets.reasoning.tasks import EvidenceItem, Failure, ReplyCost
+from evidence_assets.reasoning.tasks import ChainStep, EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 from evidence_assets.text.tokens import asks_yes_or_no
 
-VERSION = "1"
+VERSION = "2"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 TEMPLATE = Template.load(__package__, "yes_no", "text question letters")
@@ -124,7 +124,8 @@ class YesNoDecision:
         if probabilities[verdict] < self.min_probability:
             return NO_ANSWER
         _, row = max(zip(log_probs, rows, strict=True), key=lambda pair: pair[0][verdict])
-        return ShortAnswer(verdict, "answered", (verdict,), (row.evidence_id,), probabilities[verdict])
+        step = ChainStep(verdict, (row.evidence_id,), (row.text,))
+        return ShortAnswer.of_steps([step], probabilities[verdict])
 
 
 @lru_cache

@@ -122,6 +122,59 @@ def test_a_node_is_cited_by_its_name_and_misquoted_if_no_row_contains_it() -> No
     assert [(e["child_id"], e["parent_id"]) for e in cited] == [("p-s-1", "e1")]
 
 
+DOCUMENT = """# Visits
+
+May I bring a dog?
+
+Small ones, yes.
+
+Big ones wait outside.
+
+# Rules
+
+Guests may swim.
+
+The pier is 90 m long.
+
+The dam is 40 m long.
+
+Visitors must bring:
+
+- boots
+
+- a coat"""
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "quoted"),
+    [
+        ("May guests swim?", "yes", {"Guests may swim."}),
+        (
+            "May I bring a dog?",
+            "Small ones, yes. Big ones wait outside.",
+            {"Small ones, yes.", "Big ones wait outside."},
+        ),
+        ("Which is longer, the pier or the dam?", "the pier", {"The pier is 90 m long.", "The dam is 40 m long."}),
+        ("Is the pier longer than the dam?", "yes", {"The pier is 90 m long.", "The dam is 40 m long."}),
+        ("What must visitors bring?", "boots; a coat", {"boots", "a coat"}),
+    ],
+)
+def test_an_answer_in_other_words_than_its_rows_cites_what_they_say(text: str, answer: str, quoted: set[str]) -> None:
+    paragraphs = [(DOCUMENT.index(each), each) for each in DOCUMENT.split("\n\n")]
+    rows = [
+        evidence_row(1, n, each, option="", kind="sentence", source_id="d", locator=f"{start}:{start + len(each)}")
+        for n, (start, each) in enumerate(paragraphs, 1)
+    ]
+    evidence_rows = as_stored("evidence", rows)
+    answerer = ShortAnswerer(ExtractiveShortAnswers(WordEncoder()), evidence_rows)
+    output = prediction_rows(answerer, "s", [Question("q1", "b", "kgqa", text)], None)
+    [row] = as_stored("predictions", output.rows).to_dicts()
+    assert row["answer"] == answer
+    lineage = as_stored("lineage_edges", output.lineage)
+    cited = answer_citation_rows(as_stored("predictions", output.rows), lineage, evidence_rows, {}).rows
+    assert {(each["quoted"], each["verdict"]) for each in cited} == {(quote, "verified") for quote in quoted}
+
+
 def test_a_question_with_a_preparation_error_fails_alone_and_is_answered_again() -> None:
     omission = Omission("rejected", "triples", "line 2")
     problems = PreparationProblems({"q1": "no background knowledge: prose"}, {"q2": (omission,)})

@@ -137,6 +137,23 @@ def test_statements_are_printed_without_markdown(lake: Lake) -> None:
     assert view.as_dict()["evidence"][0]["text"] == statement, "JSON has the words of the source"
 
 
+def test_each_of_several_sentences_of_a_short_answer_has_its_citations(lake: Lake) -> None:
+    lake.write("questions/mcqa", "quiz|0", {"questions": [question(1, text="Who pays what?", options=[])]})
+    steps = [{"text": f"Guest {n} pays.", "cited": [f"e-s-1-{n}"], "quoted": [f"pays {n}"]} for n in (1, 2)]
+    row = prediction(1, "Guest 1 pays. Guest 2 pays.", steps=steps)
+    rows = [evidence(1, n, f"Guest {n} pays {n}.", option="") for n in (1, 2)]
+    citations = [citation("p-s-1", f"e-s-1-{n}", "verified", f"pays {n}") | {"step": n - 1} for n in (1, 2)]
+    write_answers(lake, rows, [], [row], citations)
+    edges = [edge("prediction", "p-s-1", USED, "evidence", f"e-s-1-{n}", "h", n) for n in (1, 2)]
+    lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [row], "lineage_edges": edges})
+    text = " ".join(format_answer(view_of(lake)).split())
+    assert "why 1. Guest 1 pays. cites [1] (verified) 2. Guest 2 pays. cites [2] (verified)" in text
+    lake.write("predictions/mcqa/s", "quiz|0", {"predictions": [row | {"steps": steps[:1]}], "lineage_edges": edges})
+    assert "Guest 2 pays. cites" not in " ".join(format_answer(view_of(lake)).split()), (
+        "one sentence is the answer itself"
+    )
+
+
 def test_evidence_is_used_only_by_a_verified_citation(lake: Lake) -> None:
     citations = [citation("c-s-1-A", "e-s-1-1", "absent", "no such words")]
     write_answers(lake, [evidence(1, 1, TEXT)], [chain(1, "A", TEXT, ["e-s-1-1"])], [prediction(1, "A")], citations)

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 import pytest
 
 from evidence_assets.models.protocols import Completion, Request
+from evidence_assets.reasoning.citations import contains_quote
 from evidence_assets.reasoning.model_calls import LanguageModel
 from evidence_assets.reasoning.short_answers import NO_ANSWER, PromptedShortAnswers, ShortAnswer, ShortFact, ShortTask
-from evidence_assets.reasoning.tasks import STATED_STATUS, EvidenceItem, Failure, ReplyCost
+from evidence_assets.reasoning.tasks import STATED_STATUS, ChainStep, EvidenceItem, Failure, ReplyCost
 from evidence_assets.reasoning.written_answers import (
     MIN_LOG_ODDS,
     UNRATED,
@@ -167,6 +168,7 @@ CAMP_ROWS = (
     ),
     EvidenceItem("h3", "sentence", "d", "150:210", "Medical help is in the hands of the ambulance service."),
     EvidenceItem("h5", "sentence", "d", "290:340", "No more than two people may sleep in a tent."),
+    EvidenceItem("h6", "sentence", "d", "350:400", "The hall cost 1,200,000 euros and the mast 12,50 francs."),
     EvidenceItem("h4", "sentence", "d", "220:280", "The wheel is 4.8 metres across and painted in harbour colours."),
 )
 
@@ -181,6 +183,8 @@ CAMP_ROWS = (
         ("Who gives medical help?", "It is in hands.", None),
         ("What is the width of the wheel?", "4.8 meters", "4.8 meters"),
         ("What do you see when a wheel is painted?", "Harbour colors.", "Harbour colors."),
+        ("What did the hall cost?", "1200000 euros", "1200000 euros"),
+        ("What did the mast cost?", "1250 francs", None),
     ],
 )
 def test_set_phrases_kinds_and_spellings_are_read(question: str, reply: str, text: str | None) -> None:
@@ -226,6 +230,17 @@ def test_only_sentences_without_support_are_dropped() -> None:
     )
     assert [sentence.text for sentence in checked.sentences] == ["Ida Holm built it in 1911"]
     assert is_answer_to(checked, "Who built it?", ROWS)
+
+
+def test_each_sentence_cites_its_own_rows_and_their_words() -> None:
+    result = answer("Who built the kiln and what do guests pay?", "Ida Holm [2]. Guests have to pay 55 euros [3].")
+    assert result.steps == (
+        ChainStep("Ida Holm", ("e2",), ("The kiln was built in 1911 by Ida Holm",)),
+        ChainStep("Guests have to pay 55 euros", ("e3",), ("guests pay 55 euros.",)),
+    )
+    assert (result.answer, result.evidence_ids) == ("Ida Holm; Guests have to pay 55 euros", ("e2", "e3"))
+    texts = {row.evidence_id: row.text for row in ROWS}
+    assert all(contains_quote(step.quoted[0], texts[step.cited[0]]) for step in result.steps)
 
 
 def test_rules_answer_what_the_model_does_not() -> None:

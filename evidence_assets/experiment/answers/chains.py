@@ -10,7 +10,7 @@ import polars as pl
 from evidence_assets.experiment.evidence_rows import Items, evidence_by_option, option_evidence, sourced_rows
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
-from evidence_assets.experiment.stored_rows import ChainRow, typed_rows
+from evidence_assets.experiment.stored_rows import ChainRow, PredictionRow, StepRow, typed_rows
 from evidence_assets.lake.ids import content_id
 from evidence_assets.lake.lineage import CITED, DERIVED, GENERATED, USED, WAS_SHOWN, edge
 from evidence_assets.reasoning.citations import Citation, check_citations
@@ -78,9 +78,18 @@ def count_omissions(predictions: pl.DataFrame, kind: OmissionKind, part: str) ->
     return omissions.filter((pl.col("kind") == kind) & pl.col("part").str.starts_with(part)).height
 
 
+def step_column(steps: Iterable[ChainStep]) -> list[StepRow]:
+    """Value of the column ``steps``."""
+    return [{"text": step.text, "cited": list(step.cited), "quoted": list(step.quoted)} for step in steps]
+
+
+def steps_from_rows(rows: Iterable[StepRow]) -> tuple[ChainStep, ...]:
+    """The steps of a value of the column ``steps``."""
+    return tuple(ChainStep(row["text"], tuple(row["cited"]), tuple(row["quoted"])) for row in rows)
+
+
 def chain_from_row(row: ChainRow) -> Chain:
-    steps = tuple(ChainStep(s["text"], tuple(s["cited"]), tuple(s["quoted"])) for s in row["steps"])
-    return Chain(row["hypothesis"], steps, row["support"], row["prompt_hash"])
+    return Chain(row["hypothesis"], steps_from_rows(row["steps"]), row["support"], row["prompt_hash"])
 
 
 def chain_rows(
@@ -122,7 +131,7 @@ def add_chain(
     """
     failure = result if isinstance(result, Failure) else None
     chain = Chain(slot.hypothesis, ()) if isinstance(result, Failure) else result
-    steps = [{"text": s.text, "cited": list(s.cited), "quoted": list(s.quoted)} for s in chain.steps]
+    steps = step_column(chain.steps)
     chain_id = slot.chain_id
     writer.add(
         ReplyCost.columns(result.reply),
@@ -177,24 +186,30 @@ def citation_rows(chains: pl.DataFrame, evidence: pl.DataFrame, *, whole_questio
 def answer_citation_rows(
     predictions: pl.DataFrame, lineage: pl.DataFrame, evidence: pl.DataFrame, names: Mapping[str, str]
 ) -> StageOutput:
-    """Citations of answers without chains: the evidence rows used that contain the answer.
+    """Citations of answers without chains: those of its sentences, else the evidence rows used that contain the answer.
 
-    ``lineage``: Lineage of the predictions. ``names``: Names of nodes by id. The text searched for is the name of the
-    answer's node, else its supported answers; the citation is misquoted if no row contains it.
+    ``lineage``: Lineage of the predictions. ``names``: Names of nodes by id. Without sentences, the text searched for
+    is the name of the answer's node, else its supported answers; the citation is misquoted if no row contains it.
     """
     items = evidence_by_option(sourced_rows(evidence))
     by_id = {item.evidence_id: item for group in items.values() for item in group}
     used_edges = lineage.filter((pl.col("relation") == USED) & (pl.col("parent_kind") == "evidence")).sort("rank")
     used_ids = dict(used_edges.group_by("child_id").agg("parent_id").iter_rows())
     citations = []
-    for row in predictions.iter_rows(named=True):
-        cited_ids = [each for each in used_ids.get(row["prediction_id"], []) if each in by_id]
-        quotes = [names[row["answer"]]] if row["answer"] in names else row["supported_answers"]
-        chain = Chain(row["answer"] or "", (ChainStep("", tuple(cited_ids), tuple(quotes)),))
+    for row in typed_rows(predictions, PredictionRow):
+        cited = [by_id[each] for each in used_ids.get(row["prediction_id"], []) if each in by_id]
         owner = "prediction", row["prediction_id"], row["content_hash"]
-        checked = check_citations(chain, [by_id[each] for each in cited_ids]) if cited_ids else []
+        checked = check_citations(Chain("", _answer_steps(row, cited, names)), cited) if cited else []
         citations += [(*owner, citation) for citation in checked if citation.quoted]
     return _citations(items, citations)
+
+
+def _answer_steps(row: PredictionRow, cited: Sequence[EvidenceItem], names: Mapping[str, str]) -> tuple[ChainStep, ...]:
+    """The sentences of an answer, else one that quotes the answer from all evidence that it used."""
+    name = names.get(row["answer"] or "")
+    quotes = row["supported_answers"] if name is None else [name]
+    whole = ChainStep("", tuple(item.evidence_id for item in cited), tuple(quotes))
+    return steps_from_rows(row["steps"] or ()) or (whole,)
 
 
 def ids_cited_by_chains(

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import polars as pl
 
-from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column
+from evidence_assets.experiment.answers.chains import LINEAGE_VERSION, omission_column, step_column
 from evidence_assets.experiment.question_rows import is_asked_about_table
 from evidence_assets.experiment.rows import TASKS_PER_BATCH, RowWriter, batches
 from evidence_assets.experiment.rules_first import RULES_MODEL_ID, RulesFirst
@@ -28,7 +28,7 @@ from evidence_assets.reasoning.confidence import (
     packaged_fits,
 )
 from evidence_assets.reasoning.questions import Question
-from evidence_assets.reasoning.tasks import STATED_STATUS, EvidenceItem, Omission, Reasoner, ReplyCost
+from evidence_assets.reasoning.tasks import STATED_STATUS, ChainStep, EvidenceItem, Omission, Reasoner, ReplyCost
 
 AnswerAgain = Callable[[Mapping[str, frozenset[str]]], Mapping[str, str]]
 """Answers each question from only these facts (content hashes of evidence rows); the status if there is no answer."""
@@ -67,6 +67,8 @@ class Answer:
     """All rows in the input of the answerer, whether used or not."""
     omissions: tuple[Omission, ...] = ()
     """What the answer lacks."""
+    steps: tuple[ChainStep, ...] = ()
+    """Its sentences, where they are not the evidence's own words."""
 
     @classmethod
     def failed(
@@ -112,7 +114,6 @@ def prediction_rows(
     for prediction_id, answer in zip(writer.todo, answers, strict=True):
         question = by_id[prediction_id]
         confidence, basis = _calibrate(answer, fit_of[prediction_id])
-        omissions = omission_column(answer.omissions)
         writer.add(
             ReplyCost.columns(answer.reply),
             answer,
@@ -127,8 +128,9 @@ def prediction_rows(
             confidence_basis=basis,
             signals=[{"name": n, "value": v} for n, v in sorted(answer.signals.items())] or None,
             supported_answers=list(answer.supported_answers),
-            omissions=omissions,
-            content_hash=_hash_answer(answer, omissions),
+            omissions=omission_column(answer.omissions),
+            steps=step_column(answer.steps) or None,
+            content_hash=_hash_answer(answer),
         )
         _link_prediction(writer, prediction_id, question, answer)
         writer.checkpoint()
@@ -151,7 +153,7 @@ def _find_fit(question: Question, fits: Fits, answerer: Answerer) -> Fit | None:
     return find_fit(fits, confidence_family(question.task, question.options), answerer.model_id)
 
 
-def _hash_answer(answer: Answer, omissions: Sequence[Mapping[str, str]] | None) -> str:
+def _hash_answer(answer: Answer) -> str:
     """Hash of what an answer says, without its confidence."""
     content = (
         answer.answer,
@@ -160,7 +162,8 @@ def _hash_answer(answer: Answer, omissions: Sequence[Mapping[str, str]] | None) 
         answer.supported_answers,
         answer.status,
         answer.error,
-        *(omissions or ()),
+        *(omission_column(answer.omissions) or ()),
+        *step_column(answer.steps),
     )
     return content_id("prediction", *content)
 

@@ -107,4 +107,5 @@ class ShortAnswerer:
             reply=result.reply,
             given_rows=tuple(as_used_rows(items.values())),
             omissions=omissions,
+            steps=result.steps,
         )

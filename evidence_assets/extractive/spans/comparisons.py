@@ -75,7 +75,8 @@ def compare_statements(question: str, passages: Sequence[Passage]) -> CitedAnswe
     is_reversed = comparison.degree.is_age and first[0].unit == _DATE
     is_first = ((difference > 0) == (comparison.degree.direction > 0)) != is_reversed
     answer = ("yes" if is_first else "no") if asks_yes_or_no(question) else comparison.sides[not is_first]
-    return CitedAnswer(answer, tuple(dict.fromkeys((first[1], second[1]))))
+    evidence_ids = dict.fromkeys(passage.item.evidence_id for _, passage in (first, second))
+    return CitedAnswer(answer, tuple(evidence_ids), (first[1].text, second[1].text))
 
 
 def _subtract(first: _Amount, second: _Amount) -> float:
@@ -121,15 +122,15 @@ def _can_compare(comparison: _Comparison) -> bool:
     return is_measured and has_names and len({*map(str.casefold, comparison.sides)}) == 2
 
 
-def _find_value(comparison: _Comparison, n: int, passages: Sequence[Passage]) -> tuple[_Amount, str] | None:
-    """The one value that clauses about a side give, and its evidence; None without one or if they differ."""
-    values = dict[_Amount, str]()
+def _find_value(comparison: _Comparison, n: int, passages: Sequence[Passage]) -> tuple[_Amount, Passage] | None:
+    """The one value that clauses about a side give, and its passage; None without one or if they differ."""
+    values = dict[_Amount, Passage]()
     for passage in passages:
         for clause in _CLAUSE_MARK.split(passage.text):
             words = split_tokens(clause)
             if _is_about(words, n, comparison) and agrees(comparison.question, clause):
                 amounts = list(_read_amounts(words, comparison))
-                values |= {amounts[0]: passage.item.evidence_id} if len(amounts) == 1 else {}
+                values |= {amounts[0]: passage} if len(amounts) == 1 else {}
     return next(iter(values.items())) if len(values) == 1 else None
 
 

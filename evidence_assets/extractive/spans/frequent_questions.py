@@ -24,10 +24,11 @@ MIN_SHARED_WORDS = 2
 
 @dataclass(frozen=True)
 class CitedAnswer:
-    """An answer, and the evidence that it is of."""
+    """An answer, the evidence that it is of, and the words of that evidence that give it."""
 
     text: str
     evidence_ids: tuple[str, ...]
+    quoted: tuple[str, ...]
 
 
 def find_text_below(question: str, items: Sequence[EvidenceItem]) -> CitedAnswer | None:
@@ -45,9 +46,11 @@ def _find_texts_below(question: str, items: Sequence[EvidenceItem]) -> Iterator[
         if match is None or not is_same_question(question, match["text"]):
             continue
         below = list(rows_below(lines, rows))
-        text = _ANSWER_LABEL.sub("", " ".join(" ".join(text for text, _ in below).split()))
+        quoted = tuple(text for text, _ in below)
+        text = _ANSWER_LABEL.sub("", " ".join(" ".join(quoted).split()))
         if text:
-            yield CitedAnswer(text, tuple(dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])))
+            evidence_ids = dict.fromkeys([rows[0].evidence_id, *(each for _, each in below)])
+            yield CitedAnswer(text, tuple(evidence_ids), quoted)
 
 
 def iterate_lines(items: Sequence[EvidenceItem]) -> Iterator[tuple[str, tuple[Sequence[str], Sequence[EvidenceItem]]]]:

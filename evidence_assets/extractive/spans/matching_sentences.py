@@ -81,7 +81,8 @@ def _find_lists(focus: QuestionFocus, question: str, texts: Sequence[EvidenceIte
         rows = [(_LIST_MARK.sub("", text).strip(), evidence_id) for text, evidence_id in listed]
         if len(rows) > 1:
             ids = dict.fromkeys([below[1][0].evidence_id, *(evidence_id for _, evidence_id in rows)])
-            yield CitedAnswer("; ".join(text for text, _ in rows), tuple(ids))
+            quoted = tuple(text for text, _ in rows)
+            yield CitedAnswer("; ".join(quoted), tuple(ids), quoted)
 
 
 def _find_in_sentences(focus: QuestionFocus, question: str, passages: Sequence[Passage]) -> Iterator[CitedAnswer]:
@@ -94,7 +95,7 @@ def _find_in_sentences(focus: QuestionFocus, question: str, passages: Sequence[P
         introduction, _, listed = passage.text.partition(": ")
         text = listed.rstrip(" .") if _introduces(introduction, focus) else _find_remainder(passage.text, focus)
         if text:
-            yield CitedAnswer(" ".join(text.split()), (passage.item.evidence_id,))
+            yield CitedAnswer(" ".join(text.split()), (passage.item.evidence_id,), (passage.text,))
 
 
 def _find_remainder(text: str, focus: QuestionFocus) -> str:
