@@ -51,6 +51,7 @@ NAME, MEMORY, ROWS_PER_BLOCK = "size", 4 * 10**9, 1 << 18
 TRIPLES_PER_NODE, RELATIONS, HUB_POWER = 5, 200, 3.3
 PUBLISHED_DIMENSIONS = 300
 """Of ConceptNet Numberbatch."""
+WORD_FILE = "words.txt"
 NAME_WORDS = 2000
 """Words of names, two each; those of relations come after them."""
 COLUMNS = (
@@ -102,6 +103,8 @@ def write_graph(folder: Path, n_triples: int, dimensions: int) -> None:
     for kind, frame in columns.items():
         frame.write_ipc(folder / f"{kind}.arrow", compat_level=pl.CompatLevel.newest())
     words = {"nodes": node_words(nodes), "edges": (*node_words(heads), NAME_WORDS + relations, *node_words(tails))}
+    word_lines = (f"{word} {' '.join(map(str, word_vector(word)[:PUBLISHED_DIMENSIONS]))}" for word in WORDS)
+    (folder / WORD_FILE).write_text("\n".join(word_lines), encoding="utf-8")
     table = np.stack([word_vector(word)[:dimensions] for word in WORDS[: NAME_WORDS + RELATIONS]])
     for kind, words_of_rows in words.items():
         with ArrayWriter(folder / f"{kind}.npy", np.float32, (dimensions,)) as vectors:
@@ -117,6 +120,7 @@ class MappedGraph(KnowledgeGraph):
         def read(kind: str, column: str) -> pl.Series:
             return pl.read_ipc(folder / f"{kind}.arrow", columns=[column], memory_map=True)[column]
 
+        self.folder = folder
         relations = tuple(WORDS[NAME_WORDS : NAME_WORDS + RELATIONS])
         super().__init__(
             "size",
@@ -160,19 +164,15 @@ class OneHop:
             yield [edge_evidence(self._graph, triple.edge, 0.0) for triple in candidates.triples[:10]]
 
 
-def join_words(graph: KnowledgeGraph, encoder: WordVectors) -> Selector:
+def join_words(graph: MappedGraph, encoder: WordVectors) -> Selector:
     """A2Q with the vectors of the text encoder and those of a file of word vectors, joined as published."""
-    with tempfile.TemporaryDirectory() as temporary:
-        file = Path(temporary) / "words.txt"
-        lines = (f"{word} {' '.join(map(str, word_vector(word)[:PUBLISHED_DIMENSIONS]))}" for word in WORDS)
-        file.write_text("\n".join(lines), encoding="utf-8")
-        words = NodeVectors.of_names(FileVectors(file), graph)
-        kinds = (NodeVectors(encoder, lambda start, end: graph.node_passage_vectors[start:end]), words)
-        nodes = map_nodes(kinds, graph.arrays.n_nodes, Path(temporary))
-        return A2Q(graph, JoinedVectors(encoder, words.encoder), nodes=nodes)
+    words = NodeVectors.of_names(FileVectors(graph.folder / WORD_FILE), graph)
+    kinds = (NodeVectors(encoder, lambda start, end: graph.node_passage_vectors[start:end]), words)
+    nodes = map_nodes(kinds, graph.arrays.n_nodes, graph.folder)
+    return A2Q(graph, JoinedVectors(encoder, words.encoder), nodes=nodes)
 
 
-SELECTORS: dict[str, Callable[[KnowledgeGraph, WordVectors], Selector]] = {
+SELECTORS: dict[str, Callable[[MappedGraph, WordVectors], Selector]] = {
     "A2Q without classifier": A2Q,
     "A2Q, vectors joined with those of words": join_words,
     "nearest triples": NearestTriples,
