@@ -20,6 +20,7 @@ from typing import Any
 import playwright.sync_api
 import uvicorn
 from PIL import Image
+from playwright.sync_api import ViewportSize
 
 from evidence_assets.cli.browser_answers import open_browser_answers
 from evidence_assets.explorer.lake_reader import LakeReader
@@ -31,8 +32,9 @@ COLOURS, MAX_BYTES = 48, 100_000
 EXPLORER_PORT, DAGSTER_PORT = 3097, 3098
 PHONE_PAGES = ("overview", "path", "relation")
 """Pages that are also taken on a narrow screen, in dark colours, as `NAME-phone.png`."""
-ASKED = "Is methadone an opioid?"
-WIDE, NARROW = {"width": 1000, "height": 640}, {"width": 390, "height": 780}
+QUESTION = "Is methadone an opioid?"
+WIDE = ViewportSize(width=1000, height=640)
+NARROW = ViewportSize(width=390, height=780)
 
 
 def pages(lake: LakeReader) -> dict[str, str]:
@@ -105,7 +107,7 @@ def ask(browser: Any, address: str) -> None:
         for colours in ("light", "dark"):
             page = browser.new_page(viewport=size, color_scheme=colours)
             page.goto(f"{address}/ask")
-            page.locator("input[name=text]").fill(ASKED)
+            page.locator("input[name=text]").fill(QUESTION)
             page.get_by_role("button", name="Ask").click()
             page.locator("#answer .result").wait_for(timeout=120_000)
             page.locator("#answer").scroll_into_view_if_needed()
