@@ -56,7 +56,7 @@ FARES = """<h1>Fares</h1><table><tr><th>Ticket</th><th>Price</th></tr>
 SHIPS = "Seeadler\tbuilt by\tOrlo Yard\nMerlin\tbuilt by\tPike and Sons\nOrlo Yard\tlocated in\tVarnsund\n"
 QUESTIONS_OF_EVERYTHING = (
     '"How much does a child ticket cost?" --folder notes',
-    '"What is the number of visitors in Oslo in 2023?" --folder notes',
+    '"How many visitors did Oslo have in 2023?" --folder notes',
     '"Who built the Merlin?" --graph ships.tsv',
     '"Who painted the Merlin?" --graph ships.tsv',
 )
@@ -126,7 +126,7 @@ def install(wheel: Path, environment: Path, *, shared: bool) -> None:
     pip = [sys.executable, "-m", "pip", "--python", str(environment / "bin" / "python"), "install", "-qq"]
     options = ["--no-deps", "--no-index"] if shared else []
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    subprocess.run([*pip, *options, str(wheel)], check=True, env=clean)
+    subprocess.run([*pip, *options, f"{wheel}[documents]"], check=True, env=clean)
     if shared:  # a path in a .pth file does not read further .pth files, so our editable installation stays out
         packages = Path(sysconfig.get_path("purelib", vars={"base": str(environment)}))
         (packages / "shared.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")

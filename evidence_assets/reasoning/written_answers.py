@@ -346,9 +346,17 @@ class Draft:
         steps = []
         for sentence in self.checked.sentences:
             cited = [rows[position] for position in sentence.cited]
-            quoted = tuple(_nearest_clause(_content(sentence.text), row.text) for row in cited)
+            quoted = tuple(_quote(sentence, row) for row in cited)
             steps.append(ChainStep(sentence.text, tuple(row.evidence_id for row in cited), quoted))
         return steps
+
+
+def _quote(sentence: WrittenSentence, row: EvidenceItem) -> str:
+    """The part of a row that carries a sentence; all of it if only its title does."""
+    words = _content(sentence.text)
+    if _stems(words).isdisjoint(_stems(split_tokens(row.text))):
+        return row.text
+    return _nearest_clause(words, row.text).strip()
 
 
 def answer_signals(draft: Draft, stated_log_odds: float) -> dict[str, float]:

@@ -243,6 +243,13 @@ def test_each_sentence_cites_its_own_rows_and_their_words() -> None:
     assert all(contains_quote(step.quoted[0], texts[step.cited[0]]) for step in result.steps)
 
 
+@pytest.mark.parametrize("text", ["She was born in Varn, and wrote: novels, poems.", "She was born in Varn, there:"])
+def test_a_row_whose_title_carries_a_sentence_is_quoted_whole(text: str) -> None:
+    row = EvidenceItem("e1", "sentence", "d", "0:50", text, why='{"title": "Ida Holm"}')
+    [step] = answer("Who was born in Varn?", "Ida Holm.", rows=(row,)).steps
+    assert step.quoted == (text,)
+
+
 def test_rules_answer_what_the_model_does_not() -> None:
     by_rules = ShortAnswer("1911", "answered", ("1911",), ("e2",), 0.9)
     assert answer("When was the kiln built?", "N/A", by_rules) == by_rules

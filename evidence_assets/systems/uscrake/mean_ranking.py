@@ -55,8 +55,8 @@ def write_chunk_means(path: Path, passages: EncodedPassages, cost: GroundCost) -
                 for means in _compute_means(passages, np.arange(start, end), cost):
                     file.write(means.data)
                 file.flush()
+                os.fsync(file.fileno())  # after a loss of power, rows must not be zeros
                 passages.report(end, n_chunks)
-            os.fsync(file.fileno())
             part.replace(path)
     except OSError as error:
         raise_if_disk_full(error, path)
@@ -68,7 +68,8 @@ def _compute_means(passages: EncodedPassages, chunks: IntArray, cost: GroundCost
     texts = passages.texts(chunks)
     for pool, members in texts.parts(np.arange(len(texts))):
         with torch_threads(1):  # threads would wait for each other: a text is a small operation
-            yield np.stack([pool.measure(i, cost).mean() for i in members.tolist()]).astype(np.float16)
+            means = np.stack([pool.measure(i, cost).mean() for i in members.tolist()])
+        yield means.astype(np.float16)
     del texts  # frees its space before the next block is encoded
     release_memory()
 
