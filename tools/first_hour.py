@@ -56,7 +56,7 @@ FARES = """<h1>Fares</h1><table><tr><th>Ticket</th><th>Price</th></tr>
 SHIPS = "Seeadler\tbuilt by\tOrlo Yard\nMerlin\tbuilt by\tPike and Sons\nOrlo Yard\tlocated in\tVarnsund\n"
 QUESTIONS_OF_EVERYTHING = (
     '"How much does a child ticket cost?" --folder notes',
-    '"How many visitors did Oslo have in 2023?" --folder notes',
+    '"What is the number of visitors in Oslo in 2023?" --folder notes',
     '"Who built the Merlin?" --graph ships.tsv',
     '"Who painted the Merlin?" --graph ships.tsv',
 )

@@ -470,6 +470,8 @@ def _answer_conditions(analysis: TextAnalysis) -> Outcome | None:
     """The rows that meet the conditions of a question without a comparison: "Which rooms have a projector?"."""
     if analysis.rows or analysis.degree("comparative") or not analysis.has_phrase("row_question"):
         return None
+    if analysis.asks_for_value:
+        return None  # "What is the number of visitors in Oslo in 2023?"
     conditions = analysis.find_conditions()
     has_bound = any(number.comparator or number.is_time for number in analysis.numbers)
     has_bound |= any(condition.column in analysis.view.flag_columns or condition.number for condition in conditions)

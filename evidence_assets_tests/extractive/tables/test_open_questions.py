@@ -43,6 +43,13 @@ def test_a_word_that_several_names_have_restricts_the_rows(question: str, answer
     assert list_options(CUPS, question)[0] == answer
 
 
+@pytest.mark.parametrize("start", ["What is the number of visitors in", "How many visitors came to"])
+def test_the_number_of_what_a_column_has_is_a_cell_and_no_count(start: str) -> None:
+    rows = [["Rome", "2022", "700"], ["Oslo", "2022", "200"], ["Rome", "2023", "900"], ["Oslo", "2023", "350"]]
+    view = TableView.of("", ["City", "Year", "Visitors"], rows)
+    assert list_options(view, f"{start} Oslo in 2023?")[0] == "350"
+
+
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
