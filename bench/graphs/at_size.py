@@ -167,7 +167,7 @@ class OneHop:
 def join_words(graph: MappedGraph, encoder: WordVectors) -> Selector:
     """A2Q with the vectors of the text encoder and those of a file of word vectors, joined as published."""
     words = NodeVectors.of_names(FileVectors(graph.folder / WORD_FILE), graph)
-    kinds = (NodeVectors(encoder, lambda start, end: graph.node_passage_vectors[start:end]), words)
+    kinds = (NodeVectors.of_passages(encoder, graph), words)
     nodes = map_nodes(kinds, graph.arrays.n_nodes, graph.folder)
     return A2Q(graph, JoinedVectors(encoder, words.encoder), nodes=nodes)
 

@@ -6,8 +6,9 @@
 - short answer: questions about pages that `bench.peers.documents` draws;
 - four options, each explained: the first of the same questions with `--why`, half as many.
 
-The documents are read and encoded before the first question. FOLDER gets a lake without replies: remove it, and the
-model is asked again. The requests reach the server one after the other through a proxy, which counts calls and tokens.
+The documents are read and encoded before the first question. FOLDER gets them and a lake, which keeps the replies of
+the model: name a new folder for each run. The requests reach the server one after the other through a proxy, which
+counts calls and tokens.
 """
 
 from __future__ import annotations

@@ -250,9 +250,8 @@ class AnswerView(AnswerRows):
     def _sentences(self) -> list[Row]:
         """The sentences of a short answer as a chain, if there are several; a single one is the answer itself."""
         row = self.prediction
-        steps = row["steps"] or []
-        chain = {"chain_id": row["prediction_id"], "hypothesis": row["answer"], "support": None, "error": None}
-        return [chain | {"status": row["status"], "steps": steps}] if len(steps) > 1 else []
+        chain = row | {"chain_id": row["prediction_id"], "hypothesis": row["answer"], "support": None}
+        return [chain] if len(row["steps"] or ()) > 1 else []
 
     @property
     def shown_chains(self) -> list[Row]:

@@ -23,6 +23,11 @@ Array = npt.NDArray[Any]
 T = TypeVar("T")
 
 
+def _write_header(file: BinaryIO, array_type: np.dtype[Any], shape: tuple[int, ...]) -> None:
+    header = {"descr": np.lib.format.dtype_to_descr(array_type), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)  # leaves room for the first axis to grow
+
+
 class ArrayWriter:
     """An ``.npy`` file that grows by rows. Unlike a memory map, it raises an exception on a full disk."""
 
@@ -31,12 +36,7 @@ class ArrayWriter:
         self._row = row
         self.rows = 0
         self._file = path.open("w+b")
-        self._write_header()
-
-    def _write_header(self) -> None:
-        descr = np.lib.format.dtype_to_descr(self._dtype)
-        header = {"descr": descr, "fortran_order": False, "shape": (self.rows, *self._row)}
-        np.lib.format.write_array_header_1_0(self._file, header)  # leaves room for the first axis to grow
+        _write_header(self._file, self._dtype, (0, *row))
 
     def add(self, rows: npt.ArrayLike) -> None:
         block = np.ascontiguousarray(rows, dtype=self._dtype)
@@ -53,7 +53,7 @@ class ArrayWriter:
         with self._file:
             if kind is None:
                 self._file.seek(0)
-                self._write_header()
+                _write_header(self._file, self._dtype, (self.rows, *self._row))
 
 
 def continue_array(file: BinaryIO, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> int:
@@ -63,8 +63,7 @@ def continue_array(file: BinaryIO, dtype: npt.DTypeLike, shape: tuple[int, ...])
     """
     array_type = np.dtype(dtype)
     header = io.BytesIO()
-    description = {"descr": np.lib.format.dtype_to_descr(array_type), "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(header, description)
+    _write_header(header, array_type, shape)
     start = header.tell()
     row_bytes = array_type.itemsize * math.prod(shape[1:])
     n_bytes = file.seek(0, os.SEEK_END) - start
@@ -82,10 +81,9 @@ def create_array(path: Path, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> np
     Its disk space is reserved, so that a full disk raises an exception here: a later write would end the process.
     """
     array_type = np.dtype(dtype)
-    header = {"descr": np.lib.format.dtype_to_descr(array_type), "fortran_order": False, "shape": shape}
     n_bytes = array_type.itemsize * math.prod(shape)
     with path.open("wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
+        _write_header(file, array_type, shape)
         file.flush()
         if n_bytes and hasattr(os, "posix_fallocate"):  # macOS has none
             os.posix_fallocate(file.fileno(), file.tell(), n_bytes)

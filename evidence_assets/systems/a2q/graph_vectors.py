@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,11 @@ class NodeVectors:
     read: Callable[[int, int], FloatArray]
 
     @classmethod
+    def of_passages(cls, encoder: TextVectors, graph: KnowledgeGraph) -> NodeVectors:
+        """Vectors of each node's first passage by the encoder of the graph."""
+        return cls(encoder, lambda start, end: graph.node_passage_vectors[start:end])
+
+    @classmethod
     def of_names(cls, words: WordVectors, graph: KnowledgeGraph) -> NodeVectors:
         """Vectors of the words of each node's name."""
         words.look_up(graph.names)
@@ -94,8 +100,7 @@ def map_nodes(kinds: Sequence[NodeVectors], n_nodes: int, folder: Path) -> Float
     with temporary_folder(folder) as temporary:
         path = temporary / "vectors.npy"
         with ArrayWriter(path, np.float32, first.shape[1:]) as file:
-            file.add(first)
-            for block in blocks:
+            for block in chain([first], blocks):
                 file.add(block)
         return open_array(path)
 

@@ -25,9 +25,7 @@ from evidence_assets.systems.a2q.word_vectors import WordVectors
 def _open_vectors(context: StageContext, graph: KnowledgeGraph, kind: str) -> NodeVectors:
     """Vectors of the text encoder, of the graph itself, or of a user's file."""
     if kind == "text":
-        return NodeVectors(
-            get_encoder(context.profile.encoder), lambda start, end: graph.node_passage_vectors[start:end]
-        )
+        return NodeVectors.of_passages(get_encoder(context.profile.encoder), graph)
     if kind == "graph":
         return NodeVectors.of_edges(graph)
     paths = {files.name: files.paths for files in all_raw_files()}

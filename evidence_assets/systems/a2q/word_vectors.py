@@ -42,7 +42,7 @@ class WordVectors:
 
     def encode_sentences(self, texts: Sequence[str]) -> FloatArray:
         words_of_texts = [split_words(text) for text in texts]
-        self.look_up(texts)
+        self._look_up(words_of_texts)
         rows = []
         for words in words_of_texts:
             phrase = self._vector("_".join(words)) if words else None
@@ -60,7 +60,10 @@ class WordVectors:
 
     def look_up(self, texts: Iterable[str]) -> None:
         """Find the new words of texts in one pass over the file."""
-        new_forms = {form for text in texts for form in _forms(split_words(text)) if form not in self._vectors}
+        self._look_up(map(split_words, texts))
+
+    def _look_up(self, words_of_texts: Iterable[Sequence[str]]) -> None:
+        new_forms = {form for words in words_of_texts for form in _forms(words) if form not in self._vectors}
         if not new_forms:
             return
         self._vectors |= dict.fromkeys(new_forms)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.benchmarks.chunk_store import ReportProgress
 from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
 from evidence_assets.models.vectors import Array, cut_to_ends
 from evidence_assets.reasoning.questions import Question
@@ -20,7 +21,6 @@ from evidence_assets.retrieval.token_store import CorpusWeights, TokenStore, Tok
 from evidence_assets.transport import GroundCost
 from evidence_assets.transport.pool import group_equal
 
-ReportProgress = Callable[[int, int], None]
 GROUP_BYTES = 4 << 30
 """Size of the token vectors of chunks that are ranked together: the space in use on a card, and besides the cache."""
 MAX_CHUNK_TOKENS = 512
@@ -108,7 +108,7 @@ class LayerVectors:
 class Passages:
     """The chunks of a corpus with its token store.
 
-    ``report``: Gets the numbers of done and of all chunks while all of the corpus are encoded.
+    ``report``: Gets the numbers of encoded and of all chunks while the whole corpus is encoded.
     """
 
     corpus: IndexedCorpus
