@@ -18,7 +18,7 @@ from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.uscrake import mean_ranking
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
-from evidence_assets.systems.uscrake.mean_ranking import MeanRanking
+from evidence_assets.systems.uscrake.mean_ranking import MeanRanking, write_chunk_means
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, Query
 from evidence_assets.systems.uscrake.selector import UscrakeSelector
 from evidence_assets.systems.uscrake.settings import MeanFirstSettings
@@ -150,11 +150,14 @@ def test_a_killed_pass_over_the_corpus_is_continued(tmp_path: Path, monkeypatch:
 def test_processes_do_not_compute_the_means_twice(tmp_path: Path) -> None:
     passages, encoder = open_passages(tmp_path, MAX_BYTES)
     encoded_counts = list[int]()
-    rankings = [
-        open_ranking(replace(passages, report=lambda n, _: encoded_counts.append(n)), encoder) for _ in range(4)
-    ]
+    reporting = replace(passages, report=lambda n_encoded, _: encoded_counts.append(n_encoded))
+    rankings = [open_ranking(reporting, encoder) for _ in range(4)]
+
+    def write(ranking: MeanRanking) -> None:  # a cached property would let one thread in at a time
+        write_chunk_means(ranking.path, ranking._passages, ranking._cost)
+
     with ThreadPoolExecutor(4) as threads:
-        [*threads.map(lambda ranking: ranking._means, rankings)]
+        [*threads.map(write, rankings)]
     assert encoded_counts == [N_CHUNKS] and len([*rankings[0].path.parent.glob(f"{rankings[0].path.stem}*")]) == 1
 
 
