@@ -52,7 +52,7 @@ def open_language_model(context: StageContext, settings: GeneratorSettings) -> L
     generator = load_cached_generator(settings)
     cache = CompletionCache(context.lake.cache)
     model = LanguageModel(generator, cache, prompts=context.prompt_settings)
-    model.on_progress = context.progress("requests", model.describe_speed)
+    model.on_progress = context.progress("requests", detail=model.describe_speed)
     context.language_models.append(model)
     return model
 

@@ -162,9 +162,14 @@ class StageContext:
         row["input_hash"] = content_id(task, key)
         self.encoder_rows.append(row)
 
-    def progress(self, label: str, detail: Callable[[], str] | None = None) -> ProgressReporter:
-        """Build a callback ``(completed, total)`` that logs rate, remaining time and detail every ten seconds."""
-        return ProgressReporter(label, self.inform, detail)
+    def progress(self, label: str, completed: int = 0, *, detail: Callable[[], str] | None = None) -> ProgressReporter:
+        """Build a callback ``(completed, total)`` that logs rate, remaining time and detail every ten seconds.
+
+        ``completed``: What was there before, which the rate leaves out.
+        """
+        reporter = ProgressReporter(label, self.inform, detail)
+        reporter.start_round(completed)
+        return reporter
 
 
 @dataclass(frozen=True)

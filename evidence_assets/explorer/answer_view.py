@@ -254,6 +254,13 @@ class AnswerView(AnswerRows):
         return [chain] if len(row["steps"] or ()) > 1 else []
 
     @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict on each cited row, of an answer without chains: these have their own."""
+        if self.cited_chains:
+            return {}
+        return {str(cite["evidence_id"]): str(cite["verdict"]) for cite in self.citations}
+
+    @property
     def shown_chains(self) -> list[Row]:
         """The chain of the answer; all if the question is negated or has no answer, none if no cell answers it."""
         if self.answer_text == NO_CELL:

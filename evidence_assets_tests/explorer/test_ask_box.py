@@ -282,6 +282,11 @@ def test_an_answer_has_its_evidence_and_changes_nothing_in_the_lake(lake: Lake) 
         assert "0 predictions" in Page(client.get("/questions").text).text, "own answers are kept apart"
         source = re.findall(r'href="(/source/chunk/[^"]+)"', reply.text)[0]
         assert client.get(source).status_code == 200
+        short = client.post("/ask", data={**data, "text": "How long do cats sleep?", "options": ""}, headers=HERE)
+        assert re.search(r'<p class="result">.*sixteen hours', short.text), "an answer without a chain"
+        assert (
+            'class="verdict verified" href="#a1-e1"' in short.text and '<span class="verdict verified">' in short.text
+        )
     assert file_hashes(lake.root) == before
 
 

@@ -50,13 +50,14 @@ def write_chunk_means(path: Path, passages: EncodedPassages, cost: GroundCost) -
                 part.unlink(missing_ok=True)
                 return
             first = continue_array(file, np.float16, (n_chunks, passages.encoder.dimensions))
+            report = passages.start_report(first)
             for start in range(first, n_chunks, CHUNKS_PER_BLOCK):
                 end = min(start + CHUNKS_PER_BLOCK, n_chunks)
                 for means in _compute_means(passages, np.arange(start, end), cost):
                     file.write(means.data)
                 file.flush()
                 os.fsync(file.fileno())  # after a loss of power, rows must not be zeros
-                passages.report(end, n_chunks)
+                report(end, n_chunks)
             part.replace(path)
     except OSError as error:
         raise_if_disk_full(error, path)

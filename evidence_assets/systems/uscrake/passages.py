@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -108,12 +108,14 @@ class LayerVectors:
 class Passages:
     """The chunks of a corpus with its token store.
 
-    ``report``: Gets the numbers of encoded and of all chunks while the whole corpus is encoded.
+    ``start_report``: Starts the progress report of a pass over all chunks, given how many were encoded before.
     """
 
     corpus: IndexedCorpus
     store: TokenStore
-    report: ReportProgress = field(default=lambda completed, total: None, kw_only=True)
+    start_report: Callable[[int], ReportProgress] = field(
+        default=lambda before: lambda completed, total: None, kw_only=True
+    )
 
 
 @dataclass(frozen=True, eq=False)

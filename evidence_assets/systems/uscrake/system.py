@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from evidence_assets.benchmarks.graphs import relations
 from evidence_assets.experiment.evidence.selection import Selector
@@ -37,7 +37,7 @@ def _open_passages(context: StageContext) -> Passages:
         cache=token_cache_folder(lake, corpus.name),
         max_bytes=context.profile.retrieval.token_cache_bytes,
     )
-    return Passages(corpus, store, report=context.progress("mean points of chunks"))
+    return Passages(corpus, store, start_report=partial(context.progress, "mean points of chunks"))
 
 
 @lru_cache(maxsize=2)

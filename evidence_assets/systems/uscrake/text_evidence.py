@@ -68,7 +68,7 @@ class TextEvidence:
         self._judged_by_text = judged_by_text
         passages.store.tokens(view)  # opens the cache before threads share it
         parts = (passages.corpus, passages.store, view, settings.weighting, settings.titles)
-        self._encoded = EncodedPassages(*parts, report=passages.report)
+        self._encoded = EncodedPassages(*parts, start_report=passages.start_report)
         self._ranker = ChunkRanker(settings, self._encoded)
         self._mean_ranking: MeanRanking | None = None
         if isinstance(settings, MeanFirstSettings):

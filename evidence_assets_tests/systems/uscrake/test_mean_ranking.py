@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evidence_assets.benchmarks.chunk_store import ReportProgress
 from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.experiment.methods import read_settings
 from evidence_assets.experiment.variants import variants_of
@@ -44,7 +45,7 @@ PUBLISHED = {"cost": "jsd", "grain": "chunk", "titles": False, "links": 0, "R": 
 def open_ranking(passages: Passages, encoder: PieceEncoder, **settings: Any) -> MeanRanking:
     mean_first = MeanFirstSettings(**{**PUBLISHED, **settings})
     parts = (passages.corpus, passages.store, encoder, "text", mean_first.titles)
-    return MeanRanking(mean_first, EncodedPassages(*parts, report=passages.report))
+    return MeanRanking(mean_first, EncodedPassages(*parts, start_report=passages.start_report))
 
 
 def select_mean_first(passages: Passages, encoder: WideEncoder, **settings: Any) -> list[SelectedEvidence]:
@@ -135,9 +136,16 @@ def test_a_killed_pass_over_the_corpus_is_continued(tmp_path: Path, monkeypatch:
         if len(encoded_counts) == 2:
             raise KeyboardInterrupt
 
+    counts_before = list[int]()
+
+    def start_report(n_before: int) -> ReportProgress:
+        counts_before.append(n_before)
+        return end_after_two_blocks
+
+    passages = replace(passages, start_report=start_report)
     with pytest.raises(KeyboardInterrupt):
-        open_ranking(replace(passages, report=end_after_two_blocks), encoder).bounds(query, pool)
-    ranking = open_ranking(replace(passages, report=end_after_two_blocks), encoder)
+        open_ranking(passages, encoder).bounds(query, pool)
+    ranking = open_ranking(passages, encoder)
     part = ranking.path.with_suffix(".part")
     os.truncate(part, part.stat().st_size - cut)
     ranking.bounds(query, pool)
@@ -145,12 +153,13 @@ def test_a_killed_pass_over_the_corpus_is_continued(tmp_path: Path, monkeypatch:
     assert encoded_counts[:2] == [100, 200] and encoded_counts[2] == (300 if cut == 0 else 299), (
         "a row that was cut is computed again"
     )
+    assert counts_before == [0, encoded_counts[2] - 100], "the rate leaves out what was there before"
 
 
 def test_processes_do_not_compute_the_means_twice(tmp_path: Path) -> None:
     passages, encoder = open_passages(tmp_path, MAX_BYTES)
     encoded_counts = list[int]()
-    reporting = replace(passages, report=lambda n_encoded, _: encoded_counts.append(n_encoded))
+    reporting = replace(passages, start_report=lambda _: lambda n_encoded, _: encoded_counts.append(n_encoded))
     rankings = [open_ranking(reporting, encoder) for _ in range(4)]
 
     def write(ranking: MeanRanking) -> None:  # a cached property would let one thread in at a time
