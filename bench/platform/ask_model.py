@@ -4,10 +4,10 @@
 
 - four options: development questions of OpenBookQA with the facts of its book;
 - short answer: questions about pages that `bench.peers.documents` draws;
-- four options, each explained: the first of the same questions with `--why`, half as many.
+- four options, each explained: half as many further questions of OpenBookQA with `--why`.
 
 The documents are read and encoded before the first question. FOLDER gets them and a lake, which keeps the replies of
-the model: name a new folder for each run. The requests reach the server one after the other through a proxy, which
+the model, so it must be new. The requests reach the server one after the other through a proxy, which
 counts calls and tokens.
 """
 
@@ -53,15 +53,17 @@ def build_tasks(folder: Path, n_questions: int) -> list[Task]:
         documents.mkdir(parents=True, exist_ok=True)
     main = dev_data() / "obqa" / "Data" / "Main"
     shutil.copy(main / "openbook.txt", book)
-    rows = [json.loads(line) for line in (main / "dev.jsonl").read_text(encoding="utf-8").splitlines()[:n_questions]]
+    n_explained = n_questions // 2
+    lines = (main / "dev.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines[: n_questions + n_explained]]
     optional = [[row["question"]["stem"], *(each["text"] for each in row["question"]["choices"])] for row in rows]
     names, short = select_questions()
     for name in names:
         shutil.copy(PAGES / SET / name, pages)
     return [
-        Task("four options", 5, book, optional),
+        Task("four options", 5, book, optional[:n_questions]),
         Task("short answer", 6, pages, [[question.text] for question in short[:n_questions]]),
-        Task("four options, each explained", 60, book, [["--why", *each] for each in optional[: n_questions // 2]]),
+        Task("four options, each explained", 60, book, [["--why", *each] for each in optional[n_questions:]]),
     ]
 
 
@@ -94,8 +96,10 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=8)
     parser.add_argument("--json", type=Path, help="a file to write the table to")
     options = parser.parse_args()
-    tasks = build_tasks(options.folder, options.questions)
     lake = options.folder / "lake"
+    if lake.exists():
+        parser.error(f"{options.folder} has replies of an earlier run: name a new folder")
+    tasks = build_tasks(options.folder, options.questions)
     for documents in dict.fromkeys(task.folder for task in tasks):
         ask(lake, documents, WARM_UP)
     with CountingProxy(options.server) as proxy:
