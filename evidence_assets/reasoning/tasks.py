@@ -68,6 +68,12 @@ class EvidenceItem:
         return " ".join(f"{self.title}: {self.text}".removeprefix(": ").split())
 
     @property
+    def text_in_context(self) -> str:
+        """Its title, the heading and the sentence before it, and its text in one line."""
+        context = str(self.details.get("context", "")).removeprefix(self.title)
+        return " ".join(f"{self.title}: {context} {self.text}".removeprefix(": ").split())
+
+    @property
     def referent(self) -> str:
         """What a pronoun at the start of the text stands for, if known."""
         return str(self.details.get("referent", ""))

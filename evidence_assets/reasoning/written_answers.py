@@ -33,7 +33,7 @@ from evidence_assets.text.negation import is_denial
 from evidence_assets.text.sentences import sentence_spans, split_clauses
 from evidence_assets.text.tokens import DETERMINERS, LISTS, Word, asks_yes_or_no, split_tokens
 
-VERSION = "7"
+VERSION = "8"
 """Raise it whenever equal replies may become other answers."""
 DECISION_FILE = Path(__file__).with_suffix(".yaml")
 WRITTEN = Template.load(__package__, "written", "lines question")
@@ -74,8 +74,16 @@ _NO_DENIAL = re.compile(
 """Phrases with a negation that deny nothing. "No more than two" is none: it denies "more than two"."""
 _EQUAL_STEMS = {"€": "euro", "eur": "euro", "£": "pound", "gbp": "pound", "$": "dollar", "usd": "dollar"}
 _EQUAL_STEMS |= {word: str(number) for number, word in enumerate(NUMBER_WORDS) if word != "one"}  # "the old one"
+_EQUAL_STEMS |= {"p.m": "pm", "a.m": "am"}
 _EQUAL_STEMS |= {"meter": "metr", "kilomet": "kilometr", "centimet": "centimetr", "liter": "litr", "color": "colour"}
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_CLOCK = re.compile(r"\b([ap])\. m\b", re.IGNORECASE)
+"""A small model separates the letters of "p.m."."""
+_PROPOSAL = re.compile(
+    r"\b(?:propos|suggest|recommend|offer|plan|want|hope|wish|ask|refus|declin|reject)\w*(?= (?:to|that)\b)",
+    re.IGNORECASE,
+)
+"""What follows was said, and need not be so."""
 _LINKS = {"due", "because"}
 """Words that give a reason; a row that states it may lack them."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}
@@ -122,6 +130,7 @@ def written_request(task: ShortTask, prompts: Prompts = PACKAGED) -> Request:
 def parse_written(text: str) -> tuple[WrittenSentence, ...]:
     """The sentences of a reply with their citations; none if it says that the rows do not answer."""
     text = re.sub(r"^\W*answer\W*:\s*", "", text.strip(" \n*`"), flags=re.IGNORECASE)
+    text = _CLOCK.sub(r"\1.m", text)
     is_missing = INSUFFICIENT_EVIDENCE.search(text) or _SAYS_NOTHING.search(text)
     if _MISSING.match(text) or (is_missing and not _CITATION.search(text)):
         return ()
@@ -206,12 +215,15 @@ def _are_needed(sentence: str, question: str, first: EvidenceItem, second: Evide
 
 
 def _has_polarity(sentence: str, question: str, words: Sequence[Word], row: EvidenceItem) -> bool:
-    """Whether a row denies what a sentence does with its words that the row has."""
+    """Whether a row denies, or only proposes, what a sentence does with its words that the row has."""
     stems = _row_stems([row])
     words_of_row = [word for word in words if _stem(word) in stems]
     if not words_of_row:
         return True
-    is_denied = _is_denied(_nearest_clause(words_of_row, row.text))
+    clause = _nearest_clause(words_of_row, row.text)
+    if _PROPOSAL.search(clause) and not _PROPOSAL.search(sentence):
+        return False
+    is_denied = _is_denied(clause)
     says_denied = _is_denied(_nearest_clause(words_of_row, sentence))
     # "What does a repair cost that isn't covered?" may be answered by a clause that repeats its denial.
     return says_denied == is_denied or (is_denied and _is_denied(question))
@@ -418,7 +430,7 @@ def check_request(check: RowCheck, prompts: Prompts = PACKAGED) -> Request:
     request = prompts.customize(CHECK).request(
         LETTER_TOKENS,
         JUDGEMENTS,
-        text="\n".join(row.titled_text for row in check.rows),
+        text="\n".join(row.text_in_context for row in check.rows),
         question=json.dumps(check.question, ensure_ascii=False),
         letters="A) yes\nB) no",
     )

@@ -1,4 +1,4 @@
 """USCRaKE: evidence from text by optimal transport and from a commonsense graph, without supervision."""
 
-VERSION = "10"
+VERSION = "11"
 """Raise it when the same input gives different evidence or answers."""

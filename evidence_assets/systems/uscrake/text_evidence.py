@@ -23,6 +23,7 @@ from evidence_assets.systems.uscrake.evidence_judges import JudgedText
 from evidence_assets.systems.uscrake.mean_ranking import MeanRanking
 from evidence_assets.systems.uscrake.passages import EncodedPassages, Hypothesis, Passages, Pool, find_pools
 from evidence_assets.systems.uscrake.settings import MeanFirstSettings, UscrakeSettings
+from evidence_assets.text.context import find_context
 from evidence_assets.text.referents import find_referent
 from evidence_assets.text.sentences import starts_with_pronoun
 from evidence_assets.transport import TokenPool
@@ -167,6 +168,7 @@ class TextEvidence:
             reasons["sentence_score"] = round(score, 9)
             if not label:  # a short answer may be in one that does not name its subject
                 reasons["title"] = chunks.titles[chunk]
+                reasons["context"] = find_context(chunks.texts[chunk], part.start)
                 if starts_with_pronoun(text):
                     reasons["referent"] = find_referent(chunks.texts[chunk], part.start)
         why = json.dumps(reasons, ensure_ascii=False, sort_keys=True)
