@@ -60,7 +60,7 @@ _OPERATIONS = (
     "linking_verbs",
 )
 """Entries of the lexicon whose phrases are no words of a table."""
-_TIME_OF_EVENT = re.compile(r"(?:when|in wh(?:at|ich) year) (?:was|were)\b", re.IGNORECASE)
+_TIME_OF_EVENT = re.compile(r"(?:when (?:was|were)|in wh(?:at|ich) year (?:was|were|did))\b", re.IGNORECASE)
 """Questions whose verb a table must have: the dates of concerts in a hall do not say when it was built."""
 _NO_CELL = re.compile(r"why\b|how come\b", re.IGNORECASE)
 """Questions that no cell answers."""

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize, tokenize_with_offsets
@@ -16,6 +17,7 @@ from evidence_assets.text.tokens import AUXILIARIES, LISTS, is_verb_form, split_
 
 _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
+TABLE_MARK = ": "  # between the table and the header of a joined table's column
 _QUOTES = "'‘’\"“”"
 # A cell with a single number is not a name; "3 - 2" is.
 _SINGLE_NUMBER = re.compile(r"[\s%+<>≤≥≈~-]*(?:[$€£]?\d[\d.,:]*)?[\s%+<>≤≥≈~-]*")
@@ -154,14 +156,20 @@ def _is_name(view: TableView, plain: str, mention: Mention) -> bool:
 
 
 def _find_single_words(view: TableView, free: Sequence[Word]) -> Iterator[Mention]:
-    """Words in names of one line ("depth" of "Greatest depth") or several rows, and words that ask for a column."""
+    """Words in names of one line ("depth" of "Greatest depth") or several rows, and words that ask for a column.
+
+    Of several columns it asks for that with most other words of the text: "cost" with "per day" for "price per day".
+    """
+    units = {after for before, after in pairwise(free) if before.token[0].isdigit()}
+    stems = {word.stem for word in free if word not in units}
     for word in free:
         is_content = word.token not in STOP_WORDS and not word.stem[0].isdigit()
         mention = _find_part_of_name(view, word) if is_content else None
         if mention is not None:
             yield mention
         elif related := find_related_columns(view, word.token):
-            yield Mention(word.start, word.end, columns=related, is_whole=False)
+            nearest = sorted(related, key=lambda j: -len(collect_words(_own_header(view, j)) & stems))
+            yield Mention(word.start, word.end, columns=tuple(nearest), is_whole=False)
 
 
 def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
@@ -181,10 +189,16 @@ def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
     return Mention(word.start, word.end, cells=tuple(cells), is_whole=False) if is_of_one_column else None
 
 
+def _own_header(view: TableView, column: int) -> str:
+    """The header of a column without the name of its table, which joined tables have before it."""
+    return view.labels[column].rpartition(TABLE_MARK)[2]
+
+
 def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
     """Columns that a word asks for without their name, the closest first: "price_eur" for "cost"."""
     headers = related_headers(word)
-    related = [j for header in headers for j in view.columns if header in collect_words(view.labels[j])]
+    related = [j for header in headers for j in view.columns if header in collect_words(_own_header(view, j))]
+    related += [j for header in headers for j in view.columns if header in collect_words(view.labels[j])]
     related += [j for j, measures in view.measures.items() if not measures.isdisjoint(headers)]
     shortened = (j for j in view.columns if any(map(word.startswith, _abbreviations(view.labels[j]))))
     return tuple(dict.fromkeys([*related, *shortened]))
@@ -229,11 +243,12 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     if words[:2] == ["how", "much"] and not {*words[2:3]} & STOP_WORDS:
         words = words[2:]
     columns = [j for j in columns if _can_answer(view, j, words)]
-    headers = {j: collect_words(view.labels[j]) for j in columns}
     stems = [stem(word) for word in words if word not in STOP_WORDS]
+    labels = {j: collect_words(view.labels[j]) for j in columns}
+    headers = {j: collect_words(_own_header(view, j)) for j in columns}
+    matching = ([j for j in columns if word in headers[j]] or [j for j in columns if word in labels[j]] for word in stems)
     # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
-    matching = ([j for j in columns if word in headers[j]] for word in stems)
-    exact = [max(each, key=lambda j: len(headers[j] & {*stems})) for each in matching if each]
+    exact = [max(each, key=lambda j: (len(headers[j] & {*stems}), len(labels[j] & {*stems}))) for each in matching if each]
     people = find_person_columns(view, question) if {*words[:2]} & {"who", "whose", "whom"} else ()
     related = (j for word in words for j in find_related_columns(view, word))
     return next((j for j in (*exact, *people, *related) if j in headers), None)
@@ -243,7 +258,9 @@ def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:
     """Whether the cells of a column are of the kind that a question word asks for: "who" never for numbers."""
     is_number = column in view.numeric_columns
     is_flag = column in view.flag_columns
-    match words[:2]:
+    match words[1:3] if words[:1] == ["in"] else words[:2]:
+        case ["what" | "which", "year"]:
+            return column in view.date_columns
         case ["who" | "whose" | "whom" | "where", *_]:
             return not (is_number or is_flag)
         case ["when", *_] | ["what", "time"]:

@@ -11,7 +11,7 @@ from datetime import date
 from functools import cached_property
 from typing import NamedTuple
 
-from evidence_assets.extractive.tables.mentions import Mention, find_mentions
+from evidence_assets.extractive.tables.mentions import TABLE_MARK, Mention, find_mentions
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup, tokenize
 from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
 from evidence_assets.reasoning.tables.lexicon import (
@@ -30,7 +30,6 @@ _NUMBER_WORD = re.compile(
 )
 _ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
-_TABLE_MARK = ": "  # between the table and the header of a joined table's column
 _PADDING = "\n"  # pads the digits of a number word to its length
 
 
@@ -185,10 +184,10 @@ class TextAnalysis:
         It has the columns of all such headers if the text does not say which header it means.
         """
         mentions = [mention for mention in reversed(self.mentions) if mention.is_whole]
-        named = {j: mention for mention in mentions for j in mention.columns if _TABLE_MARK in self.view.labels[j]}
+        named = {j: mention for mention in mentions for j in mention.columns if TABLE_MARK in self.view.labels[j]}
         if len({*named.values()}) < 2:
             return {}
-        headers = {j: normalize_header(self.view.labels[j].partition(_TABLE_MARK)[2]) for j in named}
+        headers = {j: normalize_header(self.view.labels[j].partition(TABLE_MARK)[2]) for j in named}
         counts = Counter(headers.values())
         words = normalize_header(self.text)
         n_words = {j: len(header & words) for j, header in headers.items() if counts[header] > 1}
@@ -248,10 +247,16 @@ class TextAnalysis:
         return StatedItem(condition.column, frozenset((i, condition.column) for i in self.select_rows([condition])))
 
     def find_column(self, number: CellValue) -> int | None:
-        """The mentioned numeric column nearest to a number, else the only one with its unit."""
+        """The mentioned numeric column nearest to a number, else the only one with its unit.
+
+        A word before it chooses among the columns that it asks for: "cost more than 50 euros per day" is about "price
+        per day", although another header has "euros".
+        """
         mentions = self.numeric_mentions.items()
         unit = number.unit.casefold()
         column = min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
+        before = [m.columns for m in self.mentions if m.end <= number.start and column in m.columns]
+        column = next((columns[0] for columns in before if columns[0] in self.numeric_mentions), column)
         if column is None and unit:
             column = single_item(j for j, units in self.view.units.items() if unit in units)
         return column

@@ -43,6 +43,28 @@ def test_a_word_that_several_names_have_restricts_the_rows(question: str, answer
     assert list_options(CUPS, question)[0] == answer
 
 
+VEHICLES = TableView.of(
+    "",
+    ["prices: vehicle", "price per hour", "price per day", "bought", "purchase price in euros"],
+    [["Heron", "7", "32", "2016", "2400"], ["Swan", "9", "52", "2019", "5200"], ["Mole", "14", "79", "2024", "31500"]],
+)
+"""Joined of the tables "prices" and another one."""
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("In which year was the Swan purchased?", "2019"),
+        ("How many vehicles cost more than 50 euros per day?", "2"),
+        ("How many vehicles have a purchase price of more than 5000 euros?", "2"),
+        ("What is the price per day of the vehicle bought in 2024?", "79"),
+        ("Which vehicle costs the least per hour?", "Heron"),
+    ],
+)
+def test_the_other_words_of_a_question_choose_among_similar_columns(question: str, answer: str) -> None:
+    assert list_options(VEHICLES, question)[0] == answer
+
+
 @pytest.mark.parametrize("start", ["What is the number of visitors in", "How many visitors came to"])
 def test_the_number_of_what_a_column_has_is_a_cell_and_no_count(start: str) -> None:
     rows = [["Rome", "2022", "700"], ["Oslo", "2022", "200"], ["Rome", "2023", "900"], ["Oslo", "2023", "350"]]
