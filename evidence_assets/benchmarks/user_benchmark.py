@@ -190,12 +190,18 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
         sample = stream.read(SAMPLE_BYTES).decode("utf-8-sig", errors="replace")
     separator = _SEPARATOR_LINE.match(sample)
     delimiter = separator[1] if separator else _detect_delimiter(path, sample)
-    rows = [tuple(fields) for _, fields in delimited_rows(path, delimiter, quoted=True)]
+    numbered = [(number, tuple(fields)) for number, fields in delimited_rows(path, delimiter, quoted=True)]
     if separator:
-        rows = rows[1:]
-    title = _find_title(rows)
-    header, *body = (rows[1:] if title else rows) or [()]
-    return Table(benchmark, path.name, title, header, tuple(body))
+        numbered = numbered[1:]
+    title = _find_title([row for _, row in numbered])
+    (_, header), *body = (numbered[1:] if title else numbered) or [(1, ())]
+    for number, row in body:
+        if len(header) > 1 and any(map(str.strip, row[len(header) :])):  # in one column, commas belong to sentences
+            message = (
+                f"the row has {len(row)} cells, the header {len(header)}; write a cell with {delimiter!r} in quotes"
+            )
+            raise BadInput(message, file=path, line=number)
+    return Table(benchmark, path.name, title, header, tuple(row for _, row in body))
 
 
 def _find_title(rows: Sequence[tuple[str, ...]]) -> str:

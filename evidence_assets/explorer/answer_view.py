@@ -38,6 +38,7 @@ MAX_CITES = 10
 TABLE_KINDS = ("cell", "column", "caption")
 NO_ANSWER = "No answer found with confidence"
 NOTHING = "Nothing in the documents answers this"
+NOT_SURE = "No sure answer in the documents"
 MIN_SHARED_WORDS = 0.5
 """Minimum share of the question's content words in a statement that is shown as a near miss."""
 NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
@@ -151,7 +152,7 @@ class AnswerView(AnswerRows):
         if not answer or status == "insufficient":
             if (item := self.closest_statement) is None:
                 return f"{NOTHING if self._reads_documents else NO_ANSWER}."
-            return f"{NOTHING}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
+            return f"{NOT_SURE}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
         if status == STATED_STATUS:
             used = next((item for item in self.items if item.is_used), None)
             return f"The text says: “{answer}”{f' ({used.location})' if used else ''}"

@@ -85,6 +85,15 @@ def test_the_first_value_of_an_infobox_is_no_header(tmp_path: Path) -> None:
     assert table.rows == (("Price", "12"), ("Weight", "3"))
 
 
+def test_a_row_with_more_cells_than_the_header_is_reported_and_the_other_files_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("item,price\ntent,1,200\nrope,9\n")
+    (tmp_path / "b.csv").write_text('item,price\ntent,"1,200"\nrope,9,,\n')
+    errors = list[BadInput]()
+    assert [table.table_id for table in read_folder_tables(tmp_path, errors.append)] == ["b.csv"]
+    [error] = errors
+    assert (error.file, error.line) == (tmp_path / "a.csv", 2) and "3 cells, the header 2" in str(error)
+
+
 def test_a_sentence_of_one_column_is_no_header(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("note\nBring rope, tent\nLeave at noon, please\n")
     [table] = read_tables_of(tmp_path / "a.csv")

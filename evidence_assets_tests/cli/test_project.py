@@ -73,9 +73,11 @@ def test_the_installed_wheel_works_in_an_empty_folder(tmp_path: Path) -> None:
         "-m", "tools.first_hour", "--shared", "--folder", str(tmp_path), "--lines", "40", cwd=REPOSITORY, timeout=900
     )
     answers = re.findall(
-        r"^(?:answer: .*(?= \(answered)|Nothing in the documents answers this|No answer found)", output, re.MULTILINE
+        r"^(?:answer: .*(?= \(answered)|No(?:thing| sure answer) in the documents|No answer found)",
+        output,
+        re.MULTILINE,
     )
-    nothing = "Nothing in the documents answers this"
+    nothing = "No sure answer in the documents"
     of_notes = ["answer: A. the map room", "answer: 120", "answer: the engine was repaired", nothing]
     expected = [*of_notes, "answer: 1600", "answer: 4", "answer: 350", "answer: Pike and Sons", "No answer found"]
     assert answers[: len(expected)] == expected

@@ -81,7 +81,7 @@ def test_each_fourth_question_has_no_answer_on_the_pages() -> None:
         "The provided context does not mention the blacksmith's first name.",
         "The context doesn’t specify that.",
         "There is no specific information about it.",
-        "Nothing in the documents answers this. Closest statement: “It is green.” (door.md, characters 0–12)",
+        "No sure answer in the documents. Closest statement: “It is green.” (door.md, characters 0–12)",
         "The evidence does not decide. Closest answer: green",
         "It can't be determined from the text.",
         "",

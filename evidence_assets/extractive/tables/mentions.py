@@ -246,9 +246,13 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     stems = [stem(word) for word in words if word not in STOP_WORDS]
     labels = {j: collect_words(view.labels[j]) for j in columns}
     headers = {j: collect_words(_own_header(view, j)) for j in columns}
-    matching = ([j for j in columns if word in headers[j]] or [j for j in columns if word in labels[j]] for word in stems)
+    matching = (
+        [j for j in columns if word in headers[j]] or [j for j in columns if word in labels[j]] for word in stems
+    )
     # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
-    exact = [max(each, key=lambda j: (len(headers[j] & {*stems}), len(labels[j] & {*stems}))) for each in matching if each]
+    exact = [
+        max(each, key=lambda j: (len(headers[j] & {*stems}), len(labels[j] & {*stems}))) for each in matching if each
+    ]
     people = find_person_columns(view, question) if {*words[:2]} & {"who", "whose", "whom"} else ()
     related = (j for word in words for j in find_related_columns(view, word))
     return next((j for j in (*exact, *people, *related) if j in headers), None)

@@ -29,6 +29,7 @@ _NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')}|(?<=only )one|(?<=exactly )one)\b", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
+DURATION = stem("duration")
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
@@ -274,7 +275,10 @@ class TextAnalysis:
         """The numeric column that a degree word refers to; for a question, by default the only measure column."""
         view = self.view
         start = degree.start if degree is not None else 0
-        mentions = self.numeric_mentions.items()
+        headers = degree.headers if degree is not None else frozenset[str]()
+        # "Open longest" compares no times of opening.
+        moments = {j for j in view.time_columns if headers.isdisjoint(collect_words(view.labels[j]))}
+        mentions = [item for item in self.numeric_mentions.items() if DURATION not in headers or item[0] not in moments]
         mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         column = self._hinted_column(degree)
         # "The most expensive to build" measures the price, not the year in "Built".
