@@ -1,5 +1,6 @@
 """Written answers: sentences are checked against the rows that they cite."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,9 +16,11 @@ from evidence_assets.reasoning.written_answers import (
     UNRATED,
     CheckedRules,
     Decision,
+    RowCheck,
     WrittenAnswers,
     answer_signals,
     check_reply,
+    check_request,
     find_draft,
     is_answer_to,
     log_odds,
@@ -118,6 +121,36 @@ def test_names_of_currencies_are_equal_and_a_denial_counts_for_its_part_of_a_sen
     question: str, reply: str, text: str | None
 ) -> None:
     assert answer(question, reply, rows=OTHER_ROWS).answer == text
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "is_kept"),
+    [
+        ("When does the kiln open on Sundays?", "The kiln opens on Sunday afternoons.", False),
+        ("What did Ida propose?", "Ida proposed to open the kiln on Sunday afternoons.", True),
+        ("When does Ida propose to open the kiln?", "On Sunday afternoons.", False),
+        ("By when must potters leave?", "By 9 p. m.", True),
+        ("By when must potters leave?", "By 9 pm.", True),
+        ("By when must potters leave?", "By 9 a.m.", False),
+    ],
+)
+def test_what_was_only_proposed_is_not_carried_and_spellings_of_a_clock_time_are_equal(
+    question: str, reply: str, is_kept: bool
+) -> None:
+    rows = (
+        EvidenceItem("p1", "sentence", "d", "0:60", "Ida proposed to open the kiln on Sunday afternoons."),
+        EvidenceItem("p2", "sentence", "d", "70:99", "Potters may stay until 9 p.m.; Ida has the key."),
+    )
+    assert (answer(question, reply, rows=rows).answer is not None) == is_kept
+
+
+def test_rows_are_judged_with_their_title_heading_and_the_sentence_before() -> None:
+    why = json.dumps({"title": "Rules", "context": "Rules May I bring a dog? Yes, on a lead."})
+    row = EvidenceItem("w", "sentence", "d", "", "It waits\n at the gate.", why=why)
+    request = check_request(RowCheck("Where does my dog wait?", (row,)))
+    assert "\nRules: May I bring a dog? Yes, on a lead. It waits at the gate.\n" in request.user
+    plain = check_request(RowCheck("Where does my dog wait?", (EvidenceItem("w", "sentence", "d", "", "It waits."),)))
+    assert "\nIt waits.\n" in plain.user
 
 
 KILN_ROWS = (
