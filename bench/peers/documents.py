@@ -50,7 +50,8 @@ SET = "sixth"
 DOCUMENTS, ANSWERABLE, UNANSWERABLE = 5, 15, 5
 PEERS_PYTHON = Path("build/document_peers/bin/python")
 REFUSAL = re.compile(
-    r"insufficient|nothing in the documents|no (?:sure )?answer|no option|does not decide|don't know|do not know|unable to"
+    r"insufficient|nothing in the documents|no (?:sure )?answer|no option|does not decide|unable to"
+    r"|(?:don't|do not) know"
     r"|(?:can't|cannot|can not|could not|couldn't)(?: be)? (?:answer|determine|find|found|provide)"
     r"|(?:not|n't) (?:\w+ )?(?:mention|specif|state|provide|contain|indicate|give any|given|say|list|disclos|available)"
     r"|no (?:\w+ )?(?:information|mention|details?|data|indication)\b"
