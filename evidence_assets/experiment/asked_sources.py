@@ -48,6 +48,9 @@ _KIND = re.compile(r"\b(?:which|what) ([^\W\d_]\w*)", re.IGNORECASE)
 """The kind of thing that a question asks for."""
 _SHORT_IS = re.compile(r"\b(what|which|who|where|when|how)['’]s\b", re.IGNORECASE)
 """A question word joined with "is"; as one token, "what's" would be a word that tables lack."""
+_PERIOD = re.compile(r"\b(?:per|an?|each|every) (hour|day|night|week|month|quarter|season|year)\b", re.IGNORECASE)
+_OF_PLACE = re.compile(r"\b(?:based|kept|located|parked|situated|stationed|stored)(?= (?:at|in|on)\b)", re.IGNORECASE)
+"""Verbs that say no more than the place after them."""
 _OPERATIONS = (
     "difference",
     "ratio",
@@ -197,7 +200,18 @@ def _may_answer(table: Table, question: str, options: Sequence[str]) -> bool:
     has_names = all(collect_words(name) <= words for name in names) and all(kind <= labels for kind in kinds)
     is_open = not options and not TABLE_SOLVER.is_statement(question)
     has_words = has_names and (not is_open or _has_all_words(table, question))
-    return has_words and not _names_another(table, question, words) and _has_options(table, question, options)
+    return (
+        has_words
+        and not _lacks_period(table, question)
+        and not _names_another(table, question, words)
+        and _has_options(table, question, options)
+    )
+
+
+def _lacks_period(table: Table, question: str) -> bool:
+    """Whether a question asks for a price per month, say, and the headers of a table have other periods only."""
+    periods = {match.casefold() for header in table.header for match in _PERIOD.findall(header)}
+    return any(stem(period) not in _collect_words(table, ()) for period in _PERIOD.findall(question) if periods)
 
 
 def _names_another(table: Table, question: str, known_words: frozenset[str]) -> bool:
@@ -227,7 +241,7 @@ def _has_all_words(table: Table, question: str) -> bool:
 
     Without that, "How many chickens can I keep on my plot?" would count the plots whose notes have "keeps".
     """
-    rest = question
+    rest = _OF_PLACE.sub("", question)
     for degree in reversed(find_degree_words(question)):
         rest = f"{rest[: degree.start]} {rest[degree.end :]}"
     for operation in _OPERATIONS:

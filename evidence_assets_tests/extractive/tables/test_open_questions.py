@@ -9,6 +9,7 @@ from bench.tables.fit_asked_tables import read_cases
 from bench.tables.measure_plain import FOLDER, RIGHT, WRONG, WRONG_LIST, grade, grade_set, read_table
 from evidence_assets.experiment.scores.calibration import fit_answers
 from evidence_assets.extractive.tables.open_questions import asks_for_list, list_options
+from evidence_assets.extractive.tables.questions import compute_outcome
 from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets_tests.extractive.tables.solver_calls import answer_choice
@@ -63,6 +64,13 @@ VEHICLES = TableView.of(
 )
 def test_the_other_words_of_a_question_choose_among_similar_columns(question: str, answer: str) -> None:
     assert list_options(VEHICLES, question)[0] == answer
+
+
+def test_times_of_day_are_no_durations() -> None:
+    rows = [["Tuesday", "10:00", "18:00"], ["Wednesday", "11:00", "20:00"], ["Friday", "12:00", "19:00"]]
+    hours = TableView.of("", ["Day", "Shop opens", "Shop closes"], rows)
+    assert compute_outcome(hours, "Which day is the shop open longest?") is None
+    assert list_options(hours, "On which day does the shop close latest?")[0] == "Wednesday"
 
 
 @pytest.mark.parametrize("start", ["What is the number of visitors in", "How many visitors came to"])
