@@ -44,8 +44,13 @@ KINDS = {
 NUMERIC_KINDS = ("date", "number", "quantity")
 IMPLIED_MEANINGS = {"place": frozenset({"location", "headquarters", "residence"}), "time": frozenset({"dating"})}
 """What "where" and "when" may ask for without another word, as in "Where is the shipyard?"."""
+_WHERE_IS = re.compile(r"where(?: is| are|['’]s)\b", re.IGNORECASE)
 PLACE_WORDS = frozenset({"in", "at", "place", "location", "located", "near", "from"})
 """Words of relations that lead to a place."""
+
+
+def _names_place(relation_words: str) -> bool:
+    return not PLACE_WORDS.isdisjoint(map(str.casefold, split_words(relation_words)))
 
 
 @dataclass(frozen=True)
@@ -69,8 +74,7 @@ class FactPath:
     @property
     def leads_to_place(self) -> bool:
         """Whether its last relation says so, such as "born in"."""
-        words = map(str.casefold, split_words(self.facts[-1].relation_words))
-        return self.steps[-1][1] and not PLACE_WORDS.isdisjoint(words)
+        return self.steps[-1][1] and _names_place(self.facts[-1].relation_words)
 
     @property
     def names(self) -> list[str]:
@@ -141,9 +145,11 @@ def load_reading_weights() -> ReadingWeights:
 
 def find_readings(question: str, facts: Sequence[ShortFact], encoder: Encoder) -> list[Reading]:
     """All readings of a question over sourced facts."""
-    paths = find_paths(question, [fact for fact in facts if fact.sourced])
+    sourced = [fact for fact in facts if fact.sourced]
+    located = {fact.head for fact in sourced if _names_place(fact.relation_words)}
+    paths = find_paths(question, sourced)
     views = {start: _QuestionView.of(question, start) for start in dict.fromkeys(path.start for path in paths)}
-    paths = [path for path in paths if views[path.start].accepts(path)]
+    paths = [p for p in paths if views[p.start].accepts(p) and not (p.end in located and views[p.start].asks_beyond(p))]
     rater = _Rater(question, encode_ends(encoder, _list_texts(question, paths, views)))
     return _group_paths([(path, rater.rate(path, views[path.start])) for path in paths])
 
@@ -197,6 +203,8 @@ class _QuestionView:
     """The words that name the answer, such as "instrument" of "which instrument"."""
     known_words: tuple[WordWithMeaning, ...]
     """Its words whose meaning is known."""
+    asks_where: bool
+    """Whether it begins with "where is"."""
 
     @classmethod
     def of(cls, question: str, start: str) -> _QuestionView:
@@ -204,7 +212,8 @@ class _QuestionView:
         words = tuple(w for w in focus.words if w.is_content and w.lower not in LISTS["question_words"])
         head = " ".join(focus.words[position].text for position in focus.head)
         masked = _replace_name(question, start, "it")
-        return cls(masked, words, focus, head, tuple(find_meanings(masked)))
+        asks_where = _WHERE_IS.match(question) is not None
+        return cls(masked, words, focus, head, tuple(find_meanings(masked)), asks_where)
 
     @property
     def asking_words(self) -> Sequence[WordWithMeaning]:
@@ -239,6 +248,13 @@ class _QuestionView:
         if self.focus.kind == "person":
             return not is_numeric and not path.leads_to_place
         return self.focus.kind != "place" or not is_numeric
+
+    def asks_beyond(self, path: FactPath) -> bool:
+        """Whether a question asks for the place of an end that has one, not for the end.
+
+        A town in a country is no country, and "where is the yard that built it?" asks for the place of the yard.
+        """
+        return self.head.casefold() in ("country", "continent") or (self.asks_where and not path.leads_to_place)
 
     def is_met_by(self, path: FactPath) -> bool:
         """Whether a path says what the question asks for, and no more.

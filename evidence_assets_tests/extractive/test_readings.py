@@ -22,6 +22,13 @@ TRIPLES = (
     ("Josef Weiss", "date of death", "2001-03-04"),
     ("Harbour Band", "rehearses in", "Room 14"),
     ("Seeadler", "built by", "Bruns Shipyard"),
+    ("Ida Solheim", "born in", "Bergen"),
+    ("Bergen", "located in", "Norway"),
+    ("Ida Solheim", "works at", "Old Tannery"),
+    ("Ida Solheim", "sister of", "Lena Solheim"),
+    ("Velten Frameworks", "supplies", "frames"),
+    ("Velten Frameworks", "located in", "Goerlitz"),
+    ("Clara Nemeth", "teaches", "Mila Horak"),
 )
 FACTS = tuple(
     ShortFact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}")
@@ -48,6 +55,12 @@ def solve(question: str) -> ShortAnswer:
         ("Who presides over the Harbour Band?", "Ruth Amsel"),
         ("Where does the Harbour Band rehearse?", "Room 14"),
         ("Can you tell me where Marta Weiss was born?", "Lindau"),
+        ("Where does Ida Solheim work?", "Old Tannery"),
+        ("In which country was Ida Solheim born?", "Norway"),
+        ("Where was Ida Solheim born?", "Bergen"),
+        ("Where is the company that supplies frames?", "Goerlitz"),
+        ("Who delivers the frames?", "Velten Frameworks"),
+        ("Who gives lessons to Mila Horak?", "Clara Nemeth"),
     ],
 )
 def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expected: str) -> None:
