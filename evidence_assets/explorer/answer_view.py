@@ -43,8 +43,8 @@ MIN_SHARED_WORDS = 0.5
 """Minimum share of the question's content words in a statement that is shown as a near miss."""
 NO_CELL = f"{NO_ANSWER}: no column or cell answers it. Use words of the table's header and cells, or give options."
 SEVERAL_CELLS = "Several cells match the question"
-_HEADING = re.compile(r"#.*|\D*[^\W\d]", re.DOTALL)
-"""A line that begins with "#", or has neither a digit nor a final mark: "Fish cake 9 euros" states something."""
+_NO_STATEMENT = re.compile(r"#.*|.*\?\W*|\D*[^\W\d]", re.DOTALL)
+"""A question or heading: it begins with "#", or has neither a digit nor a final mark ("Fish cake 9 euros" has one)."""
 YES_OR_NO = {"SUPPORTS": "Yes", "REFUTES": "No", NOT_ENOUGH_INFORMATION: "not known"}
 """Verdicts on a claim, as answers to a question."""
 MAX_LISTED = 20
@@ -176,7 +176,10 @@ class AnswerView(AnswerRows):
 
     @property
     def closest_statement(self) -> EvidenceView | None:
-        """The best sentence of the evidence, which an abstention without options quotes; None if all are unrelated."""
+        """The best sentence of the evidence, which an abstention without options quotes; None if all are unrelated.
+
+        A question or heading is the best only if there is no other sentence.
+        """
         words = set(stems(self.question["text"])) if self.question else set[str]()
         texts = [
             item
@@ -184,7 +187,7 @@ class AnswerView(AnswerRows):
             if item.row["kind"] in TEXT_KINDS
             and len(words.intersection(stems(item.text))) >= MIN_SHARED_WORDS * len(words)
         ]
-        return min(texts, key=lambda item: _HEADING.fullmatch(str(item.row["text"])) is not None, default=None)
+        return min(texts, key=lambda item: _NO_STATEMENT.fullmatch(str(item.row["text"])) is not None, default=None)
 
     @property
     def headline(self) -> str:

@@ -8,6 +8,7 @@ import pytest
 from evidence_assets.benchmarks.records import CLAIM_LABELS
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import AnswerView, describe_answer, view_answer, view_answers
+from evidence_assets.explorer.evidence_view import EvidenceView
 from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import USED, WAS_SHOWN, edge
 from evidence_assets.lake.store import Lake
@@ -233,6 +234,23 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
     view = AnswerView(row, None, [], [], [], None)
     assert view.answer_text == expected and view.headline.startswith("answer: ") == (status == "answered")
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["Is there Wi-Fi in the hall?", "The Wi-Fi is free."], "The Wi-Fi is free."),
+        (["“Where is the Wi-Fi?”", "Wi-Fi costs 9 euros"], "Wi-Fi costs 9 euros"),
+        (["## Is there Wi-Fi?", "Wi-Fi and telephone", "It is called Wi-Fi."], "It is called Wi-Fi."),
+        (["Is there Wi-Fi?", "Dogs are welcome."], "Is there Wi-Fi?"),
+    ],
+)
+def test_the_closest_statement_is_a_question_or_heading_only_if_there_is_no_other(
+    texts: list[str], expected: str
+) -> None:
+    items = [EvidenceView(evidence(1, rank, text), rank, False, None, []) for rank, text in enumerate(texts, 1)]
+    view = AnswerView(prediction(1, None), question(1, text="Wi-Fi?", options=[]), [], [], [], None, items=items)
+    assert view.closest_statement is not None and view.closest_statement.text == expected
 
 
 @pytest.mark.parametrize(
