@@ -41,6 +41,8 @@ MAX_TABLES = 5
 """Tables that a question is put to: those with the most words of it. Each takes about 0.2 s."""
 MIN_ROOT = 4
 """Minimum letters that "valuable" shares with the header "value"."""
+MIN_AMBIGUOUS_CONFIDENCE = 0.1
+"""Minimum confidence of an ambiguous answer that is shown instead of a refusal, if its confidence is known."""
 _NAME = re.compile(r"(?<![.?!:] )(?<!^)\b[^\W\d_][\w-]*|(?<=\bin )(?:1\d|20)\d\d\b")
 """A word inside a sentence, whose capital letter or digit says that it is a name; or a year."""
 _DIGIT = re.compile(r"\d")
@@ -299,9 +301,18 @@ def is_answer(status: str) -> bool:
 def rank_answers(answers: Sequence[tuple[str, float | None]]) -> list[int]:
     """Positions of the answers to show, given by status and confidence: those that answer, the most confident first.
 
-    If none answers, it is the first ambiguous one, else the first.
+    If none answers, it is the first ambiguous one that is not improbable, else the first.
     """
     answered = [position for position, (status, _) in enumerate(answers) if is_answer(status)]
     if answered:
         return sorted(answered, key=lambda position: -(answers[position][1] or 0.0))
-    return [next((position for position, (status, _) in enumerate(answers) if status == "ambiguous"), 0)]
+    return [
+        next(
+            (
+                position
+                for position, (status, confidence) in enumerate(answers)
+                if status == "ambiguous" and (confidence is None or confidence >= MIN_AMBIGUOUS_CONFIDENCE)
+            ),
+            0,
+        )
+    ]
