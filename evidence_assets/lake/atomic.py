@@ -101,14 +101,20 @@ def is_abandoned(temporary: Path) -> bool:
 
 @contextlib.contextmanager
 def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder that replaces ``folder`` when the block succeeds; see `replacing_file`."""
+    """Yield a temporary folder that replaces ``folder`` when the block succeeds; see `replacing_file`.
+
+    A version that a process killed between the two renames has left as ``.old`` is restored first.
+    """
     _create_folder(folder.parent)
     # A download has its own lock, so that it does not wait for a writer.
     name = f".{folder.name}.fetched" if downloaded else f".{folder.name}"
     temporary = folder.parent / f"{name}.tmp"
+    old = folder.parent / f"{name}.old"
     lock = folder.parent / f"{name}.lock"
     with lock.open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
+        if old.exists() and not folder.exists():
+            old.replace(folder)
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
         try:
@@ -118,7 +124,6 @@ def replacing_folder(folder: Path, *, downloaded: bool = False) -> Iterator[Path
                     _flush(path)
                 if (mirror := mirror_of(folder)) is not None:
                     mirror.upload(temporary, folder)
-            old = folder.parent / f"{name}.old"
             shutil.rmtree(old, ignore_errors=True)
             if folder.exists():
                 folder.replace(old)

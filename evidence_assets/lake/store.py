@@ -276,11 +276,17 @@ def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
 
 
 def find_abandoned_files(lake: Lake) -> list[Path]:
-    """Temporary files and folders of killed writers."""
+    """Temporary files and folders of killed writers, without the only version of a folder."""
     # Not `rglob`, which fails if a folder vanishes meanwhile.
     names = (Path(parent) / name for parent, folders, files in os.walk(lake.root) for name in (*folders, *files))
-    paths = [path for path in names if path.match(".*.tmp") or path.match(".*.old") if is_abandoned(path)]
+    paths = [path for path in names if path.match(".*.tmp") or _is_replaced(path) if is_abandoned(path)]
     return [path for path in paths if not set(paths) & set(path.parents)]
+
+
+def _is_replaced(path: Path) -> bool:
+    """Whether a path is the previous version of a folder that exists: ``.index.old`` of ``index``."""
+    name = path.name.removeprefix(".").removesuffix(".old").removesuffix(".fetched")
+    return path.match(".*.old") and path.with_name(name).exists()
 
 
 def delete_abandoned_files(lake: Lake) -> None:

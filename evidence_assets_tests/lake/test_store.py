@@ -154,6 +154,17 @@ def test_a_folder_is_replaced_atomically(tmp_path: Path) -> None:
     assert (tmp_path / "index" / "a").read_text() == "2"
 
 
+def test_a_kill_between_the_two_renames_of_a_folder_loses_no_version(lake: Lake) -> None:
+    folder = lake.root / "raw" / "a"
+    with replacing_folder(folder) as temporary:
+        (temporary / "a").write_text("1")
+    folder.rename(old := folder.parent / ".a.old")  # the state after the kill
+    assert find_abandoned_files(lake) == []
+    with pytest.raises(RuntimeError), replacing_folder(folder):
+        raise RuntimeError
+    assert (folder / "a").read_text() == "1" and not old.exists()
+
+
 def write_prediction(lake: Lake, number: int) -> StageContext:
     """Write a prediction with its lineage, and return the stage's context."""
     linked = [edge("prediction", f"p-s-{number}", "used", "question", f"q{number}", "1")]
