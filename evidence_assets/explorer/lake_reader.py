@@ -17,6 +17,7 @@ from evidence_assets.experiment.scores.metrics import exact_match
 from evidence_assets.explorer.answers import Row
 from evidence_assets.lake.atomic import mirror_of
 from evidence_assets.lake.catalogue import connect, scan_sql
+from evidence_assets.lake.mirror import local_stamps
 from evidence_assets.lake.row_locations import query_rows
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.store import Lake
@@ -152,4 +153,4 @@ class LakeReader:
 
 
 def _read_stamps(folder: Path) -> Stamps:
-    return {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in folder.rglob("[!.]*.parquet")}
+    return {path: stamp for path, stamp in local_stamps(folder).items() if path.suffix == ".parquet"}

@@ -11,6 +11,7 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -122,7 +123,7 @@ class Mirror:
         objects = {meta["path"]: meta for meta in self.list_objects(folder) if is_wanted(meta["path"])}
         with ThreadPoolExecutor(8) as executor:
             list(executor.map(lambda meta: self.fetch(self.root / meta["path"], meta), objects.values()))
-        for path in _finished_files(folder):
+        for path in local_stamps(folder):
             if (name := self.object_name(path)) not in objects and is_wanted(name):
                 self.fetch(path)  # another process may have uploaded it since
 
@@ -185,10 +186,19 @@ class Mirror:
             self._request(self.object_name(path), lambda: self._obstore.delete(self._store, sorted(names)))
 
 
-def _finished_files(folder: Path) -> list[Path]:
-    """Finished files below a folder; temporary files have a leading dot."""
-    below = sorted(path for path in folder.rglob("[!.]*") if path.is_file())
-    return [path for path in below if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+def local_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
+    """Modification time in ns and size in bytes of every finished file below a local folder, in order.
+
+    Temporary files and folders have a leading dot.
+    """
+    stamps = {}
+    for parent, folders, names in os.walk(folder):  # not `rglob`, which fails if a folder vanishes meanwhile
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for path in (Path(parent, name) for name in names if not name.startswith(".")):
+            with suppress(FileNotFoundError):  # deleted meanwhile
+                stat = path.stat()
+                stamps[path] = (stat.st_mtime_ns, stat.st_size)
+    return dict(sorted(stamps.items()))
 
 
 def local_root(location: str | Path) -> Path:
@@ -221,7 +231,7 @@ def file_stamps(folder: Path) -> dict[Path, tuple[int, int]]:
     """Modification time in ns and size in bytes of every file below a folder, without downloading."""
     if mirror := mirror_of(folder):
         return {mirror.root / meta["path"]: (object_stamp(meta), meta["size"]) for meta in mirror.list_objects(folder)}
-    return {path: ((stat := path.stat()).st_mtime_ns, stat.st_size) for path in _finished_files(folder)}
+    return local_stamps(folder)
 
 
 def child_names(folder: Path) -> list[str]:

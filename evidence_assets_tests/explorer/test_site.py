@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
-from evidence_assets.explorer.lake_reader import LakeReader
+from evidence_assets.explorer.lake_reader import LakeReader, _read_stamps
 from evidence_assets.explorer.site import POLICY, application, listen, serve
 from evidence_assets.lake.errors import BadInput
+from evidence_assets.lake.mirror import file_stamps
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.conftest import World
 from evidence_assets_tests.explorer.hostile_lake import NAMES, Page, file_hashes, write_hostile_lake
@@ -153,6 +154,14 @@ def test_a_changed_lake_is_noticed(lake: Lake, client: TestClient) -> None:
     assert "3 predictions" in Page(client.get("/questions?right=wrong").text).text
     lake.delete("predictions", "predictions/mcqa/u")
     assert "4 predictions" in client.get("/questions").text
+
+
+def test_a_file_that_vanishes_while_files_are_listed_has_no_stamp(lake: Lake) -> None:
+    before = file_stamps(lake.root)
+    (lake.root / "predictions" / "gone.parquet").symlink_to(lake.root / "gone")  # is listed, and has no size
+    assert file_stamps(lake.root) == before and _read_stamps(lake.root) == {
+        path: stamp for path, stamp in before.items() if path.suffix == ".parquet"
+    }
 
 
 def test_short_answers_are_right_as_scores_count_them(lake: Lake) -> None:
