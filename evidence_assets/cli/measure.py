@@ -96,7 +96,7 @@ def _read_tables(lake: Lake, stages: Mapping[str, Stage], benchmark: Benchmark) 
     }
     documents: dict[str, str] = {}
     if benchmark.family == "retrieval":
-        chunks = pl.scan_parquet(lake.files("chunks", f"corpus/{benchmark.corpus}/chunks"))
+        chunks = lake.scan("chunks", f"corpus/{benchmark.corpus}/chunks")
         selected = chunks.filter(pl.col("chunk_id").is_in(tables["evidence"]["source_id"].unique().to_list()))
         documents = dict(selected.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
     return VariantTables(**tables, documents=documents)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
-import polars as pl
-
 from evidence_assets.benchmarks.declared_benchmarks import FAMILY_OF_TASK, Benchmark, benchmarks, declarations_of
 from evidence_assets.benchmarks.records import (
     ASKED_BENCHMARK,
@@ -157,8 +155,7 @@ def _find_default_corpus(lake: Lake, corpora: Sequence[str]) -> str:
 
 def check_corpus(lake: Lake, name: str) -> None:
     """Raise BadInput for an empty corpus."""
-    files = lake.files("chunks", f"corpus/{name}/chunks")
-    if not files or pl.scan_parquet(files).head(1).collect().is_empty():
+    if lake.scan("chunks", f"corpus/{name}/chunks").head(1).collect().is_empty():
         raise BadInput(f"corpus {name} is empty: add documents and build it again, or choose another with --corpus")
 
 

@@ -194,7 +194,7 @@ def _recall_limit(
     if not corpus or not (evidence["source_kind"] == "chunk").any():
         return {}
     documents = {gold["source"] for question in questions for gold in question["gold_evidence"] or []}
-    chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{corpus}/chunks")).select("doc_id", "text")
+    chunks = context.lake.scan("chunks", f"corpus/{corpus}/chunks").select("doc_id", "text")
     gold_chunks = chunks.filter(pl.col("doc_id").is_in(sorted(documents))).collect(engine="streaming")
     shares = recall_limit(questions, gold_chunks)
     return {"evidence_recall_limit": mean(shares)} if shares else {}
@@ -204,7 +204,7 @@ def score_passages(plan: VariantPlan, context: StageContext) -> StageOutput:
     questions = context.read_input("questions")
     evidence = context.read_input("evidence")
     # A lazy scan: the evidence references few chunks of a large corpus.
-    chunks = pl.scan_parquet(context.lake.files("chunks", f"corpus/{context.benchmark.corpus}/chunks"))
+    chunks = context.lake.scan("chunks", f"corpus/{context.benchmark.corpus}/chunks")
     evidence_chunks = chunks.filter(pl.col("chunk_id").is_in(evidence["source_id"].unique().to_list()))
     documents = dict(evidence_chunks.select("chunk_id", "doc_id").collect(engine="streaming").iter_rows())
     ordered = typed_rows(questions.sort("question_id"), QuestionRow)

@@ -160,12 +160,9 @@ class AskBox:
         return [*everything, *corpora, *graphs, *self._list_tables()]
 
     def _list_tables(self) -> list[SourceChoice]:
-        files = self._lake.files("tables")
-        if not files:
-            return []
         import polars as pl
 
-        rows = pl.scan_parquet(files).filter(pl.col("benchmark") != ASKED_BENCHMARK)
+        rows = self._lake.scan("tables").filter(pl.col("benchmark") != ASKED_BENCHMARK)
         tables = rows.select("benchmark", "table_id", "caption").sort("benchmark", "table_id").head(MAX_TABLES)
         listed = list(tables.collect().iter_rows())
         counts = Counter(benchmark for benchmark, _, _ in listed)
@@ -265,9 +262,8 @@ class AskBox:
 
         from evidence_assets.experiment.ad_hoc_questions import with_content_id
 
-        files = self._lake.files("tables")
-        rows = pl.scan_parquet(files).filter(pl.col(column) == value).head(MAX_TABLES).collect() if files else None
-        if rows is None or rows.is_empty():
+        rows = self._lake.scan("tables").filter(pl.col(column) == value).head(MAX_TABLES).collect()
+        if rows.is_empty():
             raise BadInput(f"the lake has no table {value!r}")
         return [with_content_id(_read_table(row)) for row in rows.iter_rows(named=True)]
 

@@ -194,6 +194,16 @@ class Lake:
 
         return pl.DataFrame(pa.concat_tables(rows) if rows else schema.empty_table())
 
+    def scan(self, table: str, asset: str | None = None) -> pl.LazyFrame:
+        """Scan the rows that ``read`` reads, without reading all columns and rows into memory."""
+        import polars as pl
+
+        schema = pl.Schema(TABLES[table].arrow)
+        files = self.files(table, asset)
+        if not files:
+            return pl.LazyFrame(schema=schema)
+        return pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
+
     def stored_version(self, table: str, asset: str, partition: str = "") -> str:
         """The version of a partition's rows, from its footer; empty if the partition does not exist."""
         tables = _written_tables(self._path(table, asset, partition))

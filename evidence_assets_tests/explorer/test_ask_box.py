@@ -9,6 +9,7 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from click.testing import Result
 from starlette.testclient import TestClient
@@ -448,6 +449,22 @@ def test_a_model_that_stops_is_an_error_on_the_page_and_the_box_goes_on(club: La
         assert "ModelUnavailable" not in page and page.rstrip().endswith("</html>")
         server.default_behaviour = ""
         assert "Bees buzz" in result_of(ask_in_box(client, FORM["text"]))
+
+
+def test_tables_that_an_older_release_wrote_are_listed_and_asked(tmp_path: Path, answerer: Answerer) -> None:
+    lake = Lake.create(tmp_path / "data_lake", question_shards=1, corpus_shards=1)
+    for name in ("fleet", "regatta"):
+        boats = Table(name, f"{name}_boats", "", ("Boat", "Length"), (("Heron", "7"), ("Swan", "9")))
+        lake.write("tables", name, {"tables": table_rows([boats])})
+    path = lake.path("tables", "tables", "fleet")
+    pq.write_table(pq.read_table(path).drop_columns(["origins"]), path)
+    answerer.may_end.set()
+    box = AskBox(lake.root, answerer)
+    assert [choice.value for choice in box.list_sources()] == ["table:fleet_boats", "table:regatta_boats"]
+    for source in ("table:fleet_boats", "table:regatta_boats", "tables:regatta"):
+        messages = list(box.ask(AskForm("How long is the Heron?", source=source)))
+        assert messages[0] == "Started <b>"
+    box.close()
 
 
 def test_the_scratch_lake_ends_with_the_server(lake: Lake, answerer: Answerer) -> None:

@@ -58,9 +58,11 @@ def test_every_table_may_grow(name: str, type_: pa.DataType, lake: Lake, monkeyp
     assert lake.read(name, columns=[ADDED]).to_dicts() == [{ADDED: None}]
     assert query(lake, f'SELECT {ADDED} FROM "{name}"') == [(None,)]
     assert table(name, lake.root).schema[ADDED] == lake.read(name).schema[ADDED]
+    assert lake.scan(name, "an/asset").collect().equals(old) and lake.scan(name, "none").collect().is_empty()
     lake.write("an/asset", "b|1", {name: [example_row(name, 2)]})
     lake.write("another/asset", "", {name: [example_row(name, 3) | {ADDED: None}]})
     assert lake.read(name, "an/asset")[ADDED].to_list() == [None, value]
+    assert lake.scan(name).collect().equals(lake.read(name))
     assert query(lake, f'SELECT {ADDED} FROM "{name}" ORDER BY 1 NULLS FIRST') == [(None,), (None,), (value,)]
     assert version_of(prepare_rows(name, old)) == version, "dependent rows would be stale"
     assert lake.stored_version(name, "an/asset", "b|0") == version, "dependent files would be stale"
