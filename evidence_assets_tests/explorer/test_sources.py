@@ -9,8 +9,12 @@ import pytest
 from starlette.testclient import TestClient
 
 from evidence_assets.explorer.evidence_view import read_cell
+from evidence_assets.explorer.lake_reader import LakeReader
 from evidence_assets.explorer.origins import MAX_ORIGINS
+from evidence_assets.explorer.pages import PER_PAGE
+from evidence_assets.explorer.pages.documents import documents
 from evidence_assets.explorer.pages.source import _mark_passages
+from evidence_assets.lake import connect
 from evidence_assets.lake.lineage import DERIVED, edge
 from evidence_assets.lake.store import Lake
 from evidence_assets_tests.explorer.hostile_lake import ATTACK, NAMES, Page, words_of
@@ -180,6 +184,25 @@ def test_corpora_and_documents_are_listed_and_cited_passages_marked(lake: Lake, 
     )
     assert marked in document
     assert document.index("<mark>") < document.index("<dt>") < document.index("<h2>Evidence from"), "the text first"
+
+
+def test_a_page_of_documents_does_not_hold_the_text_of_a_corpus(lake: Lake) -> None:
+    n_documents = 4000
+    text = "Bees have six legs. " * 500
+    chunks = [
+        chunk(10 * n + part, f"{n} {part} {text}", doc_id=f"d{n:04}", title=f"T{n}", ordinal=part)
+        for n in range(n_documents)
+        for part in (1, 0)
+    ]
+    lake.write("corpus/c/chunks", "0", {"chunks": chunks})
+    reader = LakeReader(lake.root)
+    with reader.opened():
+        reader.connection = connect(lake.root, memory="100MB")
+        values = documents(reader, {"page": "2"}).values
+    numbers = range(PER_PAGE, 2 * PER_PAGE)
+    page_rows = [(row["doc_id"], row["title"], row["source"], row["chunks"]) for row in values["rows"]]
+    assert page_rows == [(f"d{n:04}", f"T{n}", "f.txt", 2) for n in numbers]
+    assert [values["beginnings"][row["doc_id"]].split(" B")[0] for row in values["rows"]] == [f"{n} 0" for n in numbers]
 
 
 def test_passages_that_overlap_are_marked_once() -> None:

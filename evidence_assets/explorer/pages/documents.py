@@ -11,10 +11,14 @@ CORPORA = """
            count(*) AS chunks FROM chunks GROUP BY name ORDER BY name
 """
 DOCUMENTS = """
-    SELECT doc_id, any_value(title ORDER BY ordinal) AS title, any_value(source ORDER BY ordinal) AS source,
-           any_value(text ORDER BY ordinal) AS beginning, count(*) AS chunks
+    SELECT doc_id, arg_min(title, ordinal) AS title, arg_min(source, ordinal) AS source, count(*) AS chunks
     FROM chunks WHERE asset = $asset GROUP BY doc_id ORDER BY source, doc_id LIMIT $limit OFFSET $offset
 """
+BEGINNINGS = """
+    SELECT doc_id, arg_min(text, ordinal) AS beginning
+    FROM chunks WHERE asset = $asset AND doc_id IN (SELECT unnest($ids)) GROUP BY doc_id
+"""
+"""The text that documents of a page begin with; a query of its own, as a sort would need all texts in memory."""
 CITED = """
     SELECT c.doc_id, count(DISTINCT e.question_id) AS questions
     FROM chunks c JOIN evidence e ON e.source_kind = 'chunk' AND e.source_id = c.chunk_id
@@ -38,15 +42,17 @@ def documents(reader: LakeReader, query: Query) -> Page:
     if name and chosen is None:
         raise NotFound(f"The lake has no corpus {name!r}.")
     pager = Pager.of(query.get("page", ""), chosen["documents"] if chosen else 0)
-    rows: list[Row] = []
-    if chosen:
-        rows = reader.rows(DOCUMENTS, asset=f"corpus/{name}/chunks", limit=PER_PAGE, offset=pager.offset)
-    counts = reader.rows(CITED, ids=[row["doc_id"] for row in rows]) if rows else []
+    asset = f"corpus/{name}/chunks"
+    rows = reader.rows(DOCUMENTS, asset=asset, limit=PER_PAGE, offset=pager.offset) if chosen else []
+    ids = [row["doc_id"] for row in rows]
+    beginnings = reader.rows(BEGINNINGS, asset=asset, ids=ids) if ids else []
+    counts = reader.rows(CITED, ids=ids) if ids else []
     values = {
         "corpora": corpora,
         "name": name,
         "rows": rows,
         "pager": pager,
+        "beginnings": {row["doc_id"]: row["beginning"] for row in beginnings},
         "cited": {row["doc_id"]: row["questions"] for row in counts},
     }
     return Page("documents.html", f"Documents of {name}" if name else "Documents", values)
