@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from evidence_assets.benchmarks.declared_benchmarks import (
     PACKAGE_DEFS,
+    Declaration,
     check_name,
     declarations_of,
     user_folders,
@@ -16,8 +16,7 @@ from evidence_assets.benchmarks.declared_benchmarks import (
 from evidence_assets.benchmarks.graphs.formats import read_tab_separated
 from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.cli.add_corpus import source_name
-from evidence_assets.experiment.ad_hoc_questions import list_graphs
-from evidence_assets.experiment.graph_building import GraphBuilder, build_graph
+from evidence_assets.experiment.graph_building import GraphBuilder, build_graph, is_built, is_started
 from evidence_assets.experiment.stage import LogFunction, discard_message
 from evidence_assets.lake.atomic import replacing_folder
 from evidence_assets.lake.catalogue import DECLARATIONS_FOLDER
@@ -36,41 +35,61 @@ def graph_name(file: Path) -> str:
 def add_graph(lake: Lake, name: str, file: Path, inform: LogFunction = discard_message) -> int:
     """Copy a file of triples to the lake, declare a new graph and build it; returns the number of its triples.
 
-    Changes nothing until the file is read; builds nothing if it is unchanged. Raises BadInput if the file is
-    unreadable or empty, or the name belongs to a graph with other files.
+    Changes nothing until the file is read; builds nothing if all parts of the graph are those of this file. Raises
+    BadInput if the file is unreadable or empty, or the name belongs to a graph with other files.
     """
     check_name(name, "graph")
     n_triples = sum(1 for _ in read_tab_separated(file))
     if not n_triples:
         raise BadInput("has no triples: add at least one line of head, relation and tail", file=file)
-    path = f"graphs/{name}/graph.tsv"
-    attributes = {"name": name, "files": [{"format": "tab_separated", "paths": [path], "licence": LICENCE}]}
-    is_declared = _is_declared(lake, attributes)
-    raw = lake.raw_path(path)
-    is_changed = not raw.exists() or file_id(raw) != file_id(file)
-    if is_changed:
-        with replacing_folder(raw.parent) as temporary:
-            shutil.copyfile(file, temporary / raw.name)
-    if not is_declared:
-        declaration = lake.root / DECLARATIONS_FOLDER / "graphs" / name
-        write_declarations(declaration, ("graph.Graph", attributes), ("graph.GraphPassages", {"graph": name}))
-    if is_changed or name not in list_graphs(lake):
-        build_graph(lake, GraphBuilder(name, [GraphSource.model_validate(attributes["files"][0])]), inform)
+    declared = _find_declarations(lake, name)
+    for other in declared:
+        if other.attributes.get("files") != _source_attributes(name):
+            raise BadInput(f"a graph {name!r} of other files exists already: choose another name", file=other.file)
+    raw = lake.raw_path(_raw_name(name))
+    with lake.lock(f"knowledge/{name}/parts"):
+        if not raw.exists() or file_id(raw) != file_id(file):
+            with replacing_folder(raw.parent) as temporary:
+                shutil.copyfile(file, temporary / raw.name)
+        if not declared:
+            attributes = {"name": name, "files": _source_attributes(name)}
+            declaration = lake.root / DECLARATIONS_FOLDER / "graphs" / name
+            write_declarations(declaration, ("graph.Graph", attributes), ("graph.GraphPassages", {"graph": name}))
+        if not is_built(lake, _builder(name)):
+            build_graph(lake, _builder(name), inform)
     return n_triples
 
 
-def _is_declared(lake: Lake, attributes: Mapping[str, object]) -> bool:
-    """Whether the graph is declared; raises BadInput if the name belongs to another one."""
-    name = attributes["name"]
+def complete_graph(lake: Lake, name: str, inform: LogFunction) -> None:
+    """Build a graph of `add_graph` again, if a killed process has built only a part of it on this machine."""
+    is_added = any(each.attributes.get("files") == _source_attributes(name) for each in _find_declarations(lake, name))
+    if is_added and is_started(lake, name) and lake.raw_path(_raw_name(name)).exists():
+        with lake.lock(f"knowledge/{name}/parts"):
+            if not is_built(lake, _builder(name)):
+                build_graph(lake, _builder(name), inform)
+
+
+def _raw_name(name: str) -> str:
+    """The file of a graph below ``raw``."""
+    return f"graphs/{name}/graph.tsv"
+
+
+def _source_attributes(name: str) -> list[dict[str, object]]:
+    """The declared files of a graph."""
+    return [{"format": "tab_separated", "paths": [_raw_name(name)], "licence": LICENCE}]
+
+
+def _builder(name: str) -> GraphBuilder:
+    return GraphBuilder(name, [GraphSource.model_validate(source) for source in _source_attributes(name)])
+
+
+def _find_declarations(lake: Lake, name: str) -> list[Declaration]:
+    """The declarations of graphs and knowledge bases with this name."""
     places = (PACKAGE_DEFS, *user_folders(lake.root))
-    declared = [
+    return [
         declared
         for kind in ("Graph", "KnowledgeBase")
         for place in places
         for declared in declarations_of(kind, place)
         if declared.attributes.get("name") == name
     ]
-    for other in declared:
-        if other.attributes.get("files") != attributes["files"]:
-            raise BadInput(f"a graph {name!r} of other files exists already: choose another name", file=other.file)
-    return bool(declared)

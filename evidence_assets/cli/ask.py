@@ -158,6 +158,7 @@ def _print_hint(text: str) -> None:
 
 def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[Table]) -> OpenedSources:
     """Open the lake and what the questions are answered from; a folder, a file or a table creates the lake."""
+    from evidence_assets.cli.add_graph import complete_graph
     from evidence_assets.experiment import ad_hoc_questions, asked_sources
 
     is_folder = _is_folder(corpus)
@@ -170,6 +171,8 @@ def _open_sources(lake: Path | None, corpus: str, graph: str, tables: Sequence[T
         refresh_corpus(opened_lake, corpus)
     if is_graph_file:
         graph = add_graph_file(opened_lake, Path(graph))
+    elif graph:
+        complete_graph(opened_lake, graph, make_progress_printer(graph))
     if tables and not (corpus or graph):
         return OpenedSources(opened_lake, None, tables, is_joint=False)
     source = ad_hoc_questions.resolve_source(opened_lake, corpus, graph)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
+from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
@@ -18,11 +19,11 @@ from evidence_assets.benchmarks.graphs.rows import GraphSource
 from evidence_assets.experiment.evidence.sources import open_graph, record_encoder
 from evidence_assets.experiment.stage import LogFunction, ProgressReporter, StageContext, StageOutput
 from evidence_assets.graphs import graph_store, merge
-from evidence_assets.graphs.arrays import GraphArrays
+from evidence_assets.graphs.arrays import FORMAT, GraphArrays
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
-from evidence_assets.graphs.passages import OwnerFilter, Passage, fact_passages, passage_lineage, passage_table
+from evidence_assets.graphs.passages import VERSION, OwnerFilter, Passage, fact_passages, passage_lineage, passage_table
 from evidence_assets.lake.atomic import temporary_folder
-from evidence_assets.lake.ids import content_id, key_for_model, shard_of
+from evidence_assets.lake.ids import content_id, file_id, key_for_model, shard_of
 from evidence_assets.lake.rows import row_blocks
 from evidence_assets.lake.schemas import TABLES
 from evidence_assets.lake.sorted_rows import store_sorted
@@ -172,9 +173,49 @@ def build_passages(context: StageContext, graph: str, build: BuildPassages, *, h
     return StageOutput(rows, passage_lineage(rows, record_encoder(context)), {"model": model_key(model)}, reused)
 
 
+def _build_file(lake: Lake, name: str) -> Path:
+    """A file of this machine with the version of the last build of a graph; it is empty until the build is complete."""
+    return lake.cache / "graphs" / name
+
+
+def _inputs_version(lake: Lake, builder: GraphBuilder) -> str:
+    """Version of a graph's files, the encoder, and the formats."""
+    raw = lake.fetch_raw(*builder.paths)
+    formats = (merge.VERSION, FORMAT, graph_store.MAPPED_COLUMNS_FORMAT, graph_store.NAME_VECTORS_FORMAT, VERSION)
+    model = model_key(get_encoder(profiles.load().encoder))
+    return content_id([file_id(raw / path) for path in builder.paths], model, formats)
+
+
+def _parts_version(lake: Lake, name: str) -> str:
+    """Version of the stored parts of a graph; it changes with each of them."""
+    base = f"knowledge/{name}"
+    triples = lake.stored_version("triples", f"{base}/triples")
+    descriptions = [lake.index_folder(f"{base}/{part}") / "meta.json" for part in ("csr", "node_vectors")]
+    indexes = [path.read_text(encoding="utf-8") if path.exists() else "" for path in descriptions]
+    tables = graph_store.tables_version(lake, name, "nodes", "edges")
+    return content_id(triples, tables, indexes, graph_store.passages_version(lake, name))
+
+
+def is_started(lake: Lake, name: str) -> bool:
+    """Whether `build_graph` has begun to build a graph on this machine."""
+    return _build_file(lake, name).exists()
+
+
+def is_built(lake: Lake, builder: GraphBuilder) -> bool:
+    """Whether `build_graph` has built all parts of a graph from its present files."""
+    if not is_started(lake, builder.name):
+        return False
+    version = content_id(_inputs_version(lake, builder), _parts_version(lake, builder.name))
+    return _build_file(lake, builder.name).read_text(encoding="utf-8") == version
+
+
 def build_graph(lake: Lake, builder: GraphBuilder, inform: LogFunction) -> int:
     """Build all assets of a graph of files; return the number of its edges."""
     base = f"knowledge/{builder.name}"
+    inputs = _inputs_version(lake, builder)
+    build_file = _build_file(lake, builder.name)
+    build_file.parent.mkdir(parents=True, exist_ok=True)
+    build_file.write_text("", encoding="utf-8")
 
     def write(part: str, table: str, build: Callable[[StageContext], StageOutput], partition: str = "") -> None:
         inform(f"building {part}")
@@ -195,4 +236,5 @@ def build_graph(lake: Lake, builder: GraphBuilder, inform: LogFunction) -> int:
             lambda context: build_passages(context, builder.name, build_fact_passages, has_edges=True),
             str(shard),
         )
+    build_file.write_text(content_id(inputs, _parts_version(lake, builder.name)), encoding="utf-8")
     return arrays.n_edges

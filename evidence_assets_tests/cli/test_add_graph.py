@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evidence_assets.cli import app
+from evidence_assets.experiment import graph_building
 
 TRIPLES = """Marta Weiss\tborn in\tLindau
 Josef Weiss\tyear of birth\t1931
@@ -38,6 +39,40 @@ def test_a_file_of_triples_answers_at_once_and_by_its_name_later(project: Path) 
     assert code == 0 and "4 triples" in output
     code, output = run("ask", "Which instrument does Marta Weiss play?", "--graph", "family_graph", "--json")
     assert code == 0 and '"cello"' in output
+
+
+PARTS = ("build_arrays", "build_name_vectors", "build_passages")
+"""Functions that build a graph after its nodes and edges, in order."""
+
+
+def interrupt(*arguments: object, **options: object) -> None:
+    raise KeyboardInterrupt
+
+
+def graph_files(lake: Path) -> dict[str, bytes]:
+    """The bytes of all files of graphs, by path."""
+    folders = ("triples", "kg_nodes", "kg_edges", "kg_passages", "indexes")
+    paths = [path for folder in folders for path in (lake / folder).rglob("*") if path.is_file()]
+    return {path.relative_to(lake).as_posix(): path.read_bytes() for path in paths if not path.name.startswith(".")}
+
+
+def test_a_graph_whose_build_was_killed_is_completed(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = project / "Family Graph.tsv"
+    by_file = ("--graph", f"./{file.name}", "--json")
+    code, output = run("ask", "Where was Marta Weiss born?", *by_file)
+    assert code == 0 and '"Lindau"' in output, output
+    for part, place in zip(PARTS, ("Konstanz", "Bregenz", "Meersburg"), strict=True):
+        file.write_text(TRIPLES.replace("Lindau", place), encoding="utf-8")
+        with monkeypatch.context() as patch:
+            patch.setattr(graph_building, part, interrupt)
+            assert run("ask", "Where was Marta Weiss born?", *by_file)[0] == 130
+        source = by_file if part != PARTS[-1] else ("--graph", "family_graph", "--json")
+        code, output = run("ask", "Where was Marta Weiss born?", *source)
+        assert code == 0 and f'"{place}"' in output and "building" in output, (part, output)
+    assert "building" not in run("ask", "Where was Marta Weiss born?", *by_file)[1], "it is complete"
+    files = graph_files(project / "data_lake")
+    assert run("add", "graph", "family_graph", file.name, "--lake", str(project / "other_lake"))[0] == 0
+    assert files == graph_files(project / "other_lake")
 
 
 def test_bad_files_and_names_change_nothing(project: Path) -> None:
