@@ -55,9 +55,28 @@ def add_graph(lake: Lake, name: str, file: Path, inform: LogFunction = discard_m
             attributes = {"name": name, "files": _source_attributes(name)}
             declaration = lake.root / DECLARATIONS_FOLDER / "graphs" / name
             write_declarations(declaration, ("graph.Graph", attributes), ("graph.GraphPassages", {"graph": name}))
+        _record_source(lake, name, file)
         if not is_built(lake, _builder(name)):
             build_graph(lake, _builder(name), inform)
     return n_triples
+
+
+def _source_path(lake: Lake, name: str) -> Path:
+    """A file of this machine that contains the path of the file that a graph was added from."""
+    return lake.cache / "graph_sources" / name
+
+
+def _record_source(lake: Lake, name: str, file: Path) -> None:
+    """Store the path of the file that a graph was added from."""
+    path = _source_path(lake, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(str(file.resolve()), encoding="utf-8")
+
+
+def source_file(lake: Lake, name: str) -> Path | None:
+    """The file that a graph was added from; None if this machine does not know it."""
+    path = _source_path(lake, name)
+    return Path(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
 def complete_graph(lake: Lake, name: str, inform: LogFunction) -> None:

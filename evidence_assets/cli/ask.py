@@ -255,9 +255,16 @@ def add_folder(lake: Lake, folder: Path, name: str = "") -> str:
 
 def add_graph_file(lake: Lake, file: Path) -> str:
     """Add a file of triples as a graph named after it, or update the graph; returns its name."""
-    from evidence_assets.cli.add_graph import add_graph, graph_name
+    from evidence_assets.cli.add_graph import add_graph, graph_name, source_file
 
     name = graph_name(file)
+    source = source_file(lake, name)
+    if source not in (None, file.resolve()):
+        raise BadInput(
+            f"graph {name!r} has the triples of {source}: replace them (`evidence add graph {name} FILE`) "
+            "or give this file another name (`evidence add graph NAME FILE`)",
+            file=file,
+        )
     add_graph(lake, name, file, make_progress_printer(name))
     return name
 

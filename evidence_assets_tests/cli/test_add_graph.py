@@ -75,6 +75,21 @@ def test_a_graph_whose_build_was_killed_is_completed(project: Path, monkeypatch:
     assert files == graph_files(project / "other_lake")
 
 
+def test_a_file_does_not_replace_the_graph_of_another_file(project: Path) -> None:
+    (project / "other").mkdir()
+    other = project / "other" / "family-graph.tsv"
+    other.write_text(TRIPLES.replace("Lindau", "Bregenz"), encoding="utf-8")
+    for command in (("ask", "Where?", "--graph", "./Family Graph.tsv"), ("add", "graph", "family_graph", str(other))):
+        assert run(*command)[0] == 0
+        source = project / "Family Graph.tsv" if command[0] == "ask" else other
+        for file in {project / "Family Graph.tsv", other} - {source}:
+            code, output = run("ask", "Where was Marta Weiss born?", "--graph", str(file))
+            assert code != 0 and f"graph 'family_graph' has the triples of {source}" in output, output
+            assert "`evidence add graph family_graph FILE`" in output and "`evidence add graph NAME FILE`" in output
+    code, output = run("ask", "Where was Marta Weiss born?", "--graph", "family_graph", "--json")
+    assert code == 0 and '"Bregenz"' in output
+
+
 def test_bad_files_and_names_change_nothing(project: Path) -> None:
     (project / "empty.tsv").write_text("", encoding="utf-8")
     (project / "two.tsv").write_text("Marta\tborn in\n", encoding="utf-8")
