@@ -122,7 +122,10 @@ def resolve_source(lake: Lake, corpus: str, graph: str, table: str = "") -> Ques
     corpora = list_corpora(lake)
     graphs = list_graphs(lake)
     if graph and graph not in graphs:
-        raise BadInput(f"there is no graph {graph!r} in this lake; there are: {', '.join(graphs) or 'none'}")
+        raise BadInput(
+            f"there is no graph {graph!r} in this lake; there are: {', '.join(graphs) or 'none'}. "
+            "Add one with `evidence ask … --graph ./FILE`, or build a declared one with `evidence run BENCHMARK`"
+        )
     if corpus and corpus not in corpora:
         raise BadInput(
             f"there is no corpus {corpus!r} in this lake; there are: {', '.join(corpora) or 'none'}. "

@@ -41,6 +41,18 @@ def test_a_file_of_triples_answers_at_once_and_by_its_name_later(project: Path) 
     assert code == 0 and '"cello"' in output
 
 
+def test_a_graph_killed_before_its_arrays_is_completed_and_others_are_proposed(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(graph_building, "build_arrays", interrupt)
+        assert run("add", "graph", "family", "Family Graph.tsv")[0] == 130
+    code, output = run("ask", "Where was Marta Weiss born?", "--graph", "family", "--json")
+    assert code == 0 and '"Lindau"' in output, output
+    code, output = run("ask", "Where was Marta Weiss born?", "--graph", "families")
+    assert code != 0 and "there are: family. Add one with `evidence ask … --graph ./FILE`" in output
+
+
 PARTS = ("build_arrays", "build_name_vectors", "build_passages")
 """Functions that build a graph after its nodes and edges, in order."""
 
