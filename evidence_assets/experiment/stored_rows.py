@@ -140,10 +140,17 @@ class HopRow(TypedDict):
 
 
 class DroppedNodeRow(TypedDict):
-    """A node that a limit dropped from a subgraph."""
+    """A node that a limit dropped from a subgraph, in older lakes."""
 
     hub_id: str
     node_id: str
+
+
+class DroppedCountRow(TypedDict):
+    """Number of nodes that the cap of a hub, or the limit on all nodes, dropped from a subgraph."""
+
+    hub_id: str
+    nodes: int
 
 
 class SubgraphRow(TypedDict):
@@ -161,6 +168,7 @@ class SubgraphRow(TypedDict):
     note: str | None
     content_hash: str
     input_hash: str
+    dropped_counts: list[DroppedCountRow] | None
 
 
 def typed_rows(frame: pl.DataFrame, row_type: type[RowType]) -> list[RowType]:

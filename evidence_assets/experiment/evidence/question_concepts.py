@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from evidence_assets.experiment.rows import RowWriter
+from evidence_assets.experiment.evidence.selection import QUESTIONS_PER_GROUP
+from evidence_assets.experiment.rows import RowWriter, batches
 from evidence_assets.experiment.stage import PreviousOutput, StageOutput
 from evidence_assets.experiment.stored_rows import LinkRow, SubgraphRow, typed_rows
 from evidence_assets.graphs.arrays import OVER_BUDGET, FloatArray, GraphArrays, IntArray, Subgraph
@@ -22,7 +23,7 @@ from evidence_assets.lake.lineage import DERIVED, GENERATED, USED
 from evidence_assets.profiles import GraphPaths
 from evidence_assets.reasoning.questions import Question
 
-VERSION = "5"
+VERSION = "6"
 """Bump when equal questions get other links or other subgraphs."""
 MAX_KEY_PHRASES = 8
 """Key phrases of a question that are linked in addition to the names in its text."""
@@ -158,13 +159,15 @@ def subgraph_rows(
     writer = RowWriter("subgraphs", previous, input_hashes, "question_id")
     by_id = {q.question_id: q for q in questions}
     todo = [by_id[question_id] for question_id in writer.todo]
-    subgraphs = expand_questions(todo, graph, expansion)
-    for question in todo:
-        _add_subgraph(writer, question, subgraphs[question.question_id], graph, model)
+    for group in batches(todo, QUESTIONS_PER_GROUP):
+        subgraphs = expand_questions(group, graph, expansion)
+        for question in group:
+            _add_subgraph(writer, question, subgraphs[question.question_id], graph, model)
+        writer.checkpoint()
     output = writer.finish()
     assert isinstance(output.rows, pa.Table)
     concepts = pc.list_value_length(output.rows["concepts"])
-    dropped = pc.list_value_length(output.rows["dropped"])
+    dropped = pc.struct_field(pc.list_flatten(output.rows["dropped_counts"]), "nodes")
     output.metadata = {
         "questions_without_concept": pc.sum(pc.equal(concepts, 0)).as_py() or 0,
         "nodes_dropped": pc.sum(dropped).as_py() or 0,
@@ -207,15 +210,17 @@ def _link_columns(links: QuestionConcepts, node_ids: pl.Series) -> dict[str, lis
 
 
 def _subgraph_columns(subgraph: Subgraph, graph: KnowledgeGraph) -> dict[str, object]:
-    """The nodes and edges of a subgraph, and the nodes that its limits dropped."""
+    """The nodes and edges of a subgraph, and how many nodes its limits dropped."""
     node_ids = graph.node_ids
     hops = zip(node_ids.gather(subgraph.nodes), subgraph.hop.tolist(), strict=True)
-    dropped = subgraph.dropped.tolist()
+    hubs, counts = np.unique(subgraph.dropped[:, 0], return_counts=True)
+    dropped = zip(hubs.tolist(), counts.tolist(), strict=True)
     return {
         "nodes": [{"node_id": node, "hop": hop} for node, hop in hops],
         "edges": graph.edge_ids.gather(subgraph.edges).to_list(),
-        "dropped": [
-            {"hub_id": "" if hub == OVER_BUDGET else node_ids[hub], "node_id": node_ids[node]} for hub, node in dropped
+        "dropped": [],
+        "dropped_counts": [
+            {"hub_id": "" if hub == OVER_BUDGET else node_ids[hub], "nodes": count} for hub, count in dropped
         ],
     }
 

@@ -1,9 +1,10 @@
 """From linked nodes to ranked passages, on a small medical graph and on odd input."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import networkx
 import numpy as np
@@ -29,11 +30,13 @@ from evidence_assets.graphs.arrays import FloatArray
 from evidence_assets.graphs.attention.scorer import AttentionSettings, relevant_nodes
 from evidence_assets.graphs.keyphrases import Concept
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.blocks import Blocks
+from evidence_assets.lake.store import Lake
 from evidence_assets.reasoning.paths import parse_path_locator
 from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems import find_method
 from evidence_assets.systems.ugat.system import PathSelection, PathSelector, UgatSettings, gate_concepts
-from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of
+from evidence_assets_tests.graphs.small_graph import graph_of, small_graph, vectors_of, with_vectors
 from evidence_assets_tests.lake_rows import as_stored
 
 TRIPLES = [
@@ -332,7 +335,7 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     assert rows["q2"]["note"] and not rows["q2"]["nodes"] and not rows["q2"]["concepts"]
     options = {node for link in rows["q1"]["targets"] for node in link["node_ids"]}
     placed = {node["node_id"]: node["hop"] for node in rows["q1"]["nodes"]}
-    assert sum(hop != UNREACHED_HOP for hop in placed.values()) <= 3 and rows["q1"]["dropped"]
+    assert sum(hop != UNREACHED_HOP for hop in placed.values()) <= 3 and rows["q1"]["dropped_counts"]
     assert UNREACHED_HOP in placed.values() and options <= placed.keys(), "no cap cuts an option off"
     fresh = expand_questions(questions, graph, narrow)
     back = load_question_subgraphs(as_stored("subgraphs", first_output.rows), questions, graph)
@@ -349,3 +352,41 @@ def test_subgraphs_are_written_down_and_read_back(graph: KnowledgeGraph) -> None
     assert second_output.reused == 2
     assert as_stored("subgraphs", second_output.rows).equals(as_stored("subgraphs", first_output.rows))
     assert subgraph_rows(questions, graph, narrow.model_copy(update={"D": MIN_DEPTH + 1}), before).reused == 0
+
+
+def test_a_hub_has_one_count_of_its_dropped_nodes() -> None:
+    hub = graph_of(["granite", *(f"leaf {i}" for i in range(50))], RELATIONS, [(0, 0, i) for i in range(1, 51)])
+    question = Question("q", "b", "mcqa", "What is granite?", ("leaf 3",))
+    for limits, hub_id, count in (({"cap": 4, "max_nodes": 90}, hub.node_ids[0], 46), ({"max_nodes": 11}, "", 40)):
+        expansion = WIDE.model_copy(update={"cap": 50} | limits)
+        output = subgraph_rows([question], with_vectors(hub), expansion)
+        (row,) = as_stored("subgraphs", output.rows).to_dicts()
+        assert row["dropped_counts"] == [{"hub_id": hub_id, "nodes": count}] and not row["dropped"]
+        assert output.metadata["nodes_dropped"] == count
+
+
+def test_questions_are_expanded_in_groups_and_a_killed_run_continues(
+    graph: KnowledgeGraph, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = [replace(THIRST, question_id=f"q{i}", text=f"{THIRST.text} Case {i}.") for i in range(5)]
+    whole = as_stored("subgraphs", subgraph_rows(questions, graph, WIDE).rows)
+    monkeypatch.setattr(question_concepts, "QUESTIONS_PER_GROUP", 2)
+    monkeypatch.setattr("evidence_assets.lake.blocks.BLOCK_SECONDS", 0.0)
+    groups: list[list[str]] = []
+
+    def expand_until_killed(group: Sequence[Question], *inputs: Any) -> dict[str, QuestionSubgraph]:
+        groups.append([question.question_id for question in group])
+        if len(groups) == 3:
+            raise KeyboardInterrupt
+        return expand_questions(group, *inputs)
+
+    monkeypatch.setattr(question_concepts, "expand_questions", expand_until_killed)
+    rows, edges = (as_stored(table, []) for table in ("subgraphs", "lineage_edges"))
+    blocks = Blocks(lake, "subgraphs/x", "b|0")
+    with pytest.raises(KeyboardInterrupt):
+        subgraph_rows(questions, graph, WIDE, PreviousOutput(rows, edges, blocks))
+    assert groups == [["q0", "q1"], ["q2", "q3"], ["q4"]]
+    previous = PreviousOutput(blocks.merge_into("subgraphs", rows), blocks.merge_into("lineage_edges", edges), blocks)
+    output = subgraph_rows(questions, graph, WIDE, previous)
+    assert output.reused == 4 and groups[3:] == [["q4"]]
+    assert as_stored("subgraphs", output.rows).equals(whole)
