@@ -27,6 +27,8 @@ SimilarityMethod = Literal["vector", "multi_vector"]
 LOCATION_SCHEMA = pa.schema([("passage_id", pa.string()), ("char_start", pa.int32()), ("char_end", pa.int32())])
 PASSAGE_COLUMNS = ["owner_kind", "owner_id", "ordinal", *LOCATION_SCHEMA.names, "vector"]
 NODES_PER_BATCH = 4096
+ROWS_PER_BLOCK = 4096
+"""Vectors in memory at a time while they are compared with a question: 768 dimensions have 32 MB."""
 SIMILARITY_DIGITS = 6
 """Decimal places of similarities; rounding makes ties independent of the order of computation."""
 
@@ -126,10 +128,10 @@ class PassageFiles:
         if not len(nodes):
             return np.zeros(0)
         if method == "vector":
-            scores = _inner_products(self._means[1][nodes], query)
+            scores = _inner_products(self._means[1], nodes, query)
         else:
             rows, first = self.rows_of(nodes)
-            scores = np.maximum.reduceat(_inner_products(self._vectors[rows], query), first)
+            scores = np.maximum.reduceat(_inner_products(self._vectors, rows, query), first)
         return np.asarray(np.round(scores.astype(np.float64), SIMILARITY_DIGITS), dtype=np.float64)
 
     def nearest(self, query: FloatArray, allowed: BoolArray, k: int, method: SimilarityMethod) -> IntArray:
@@ -157,12 +159,15 @@ class PassageFiles:
         document_rows = [n for n, (_, start, end) in enumerate(passages) if end > start >= 0]
         if not document_rows:
             return None
-        scores = _inner_products(self._vectors[rows[document_rows]], query)
+        scores = _inner_products(self._vectors, rows[document_rows], query)
         best = int(scores.argmax())
         return (*passages[document_rows[best]], round(float(scores[best]), SIMILARITY_DIGITS))
 
 
-def _inner_products(vectors: NDArray[np.float16], query: FloatArray) -> FloatArray:
+def _inner_products(vectors: NDArray[np.float16], rows: IntArray, query: FloatArray) -> FloatArray:
     """Inner products of rows with a query; results do not depend on the other rows."""
-    products: FloatArray = (vectors.astype(np.float32) * query).sum(axis=1)
+    products: FloatArray = np.empty(len(rows), np.result_type(np.float32, query))
+    for start in range(0, len(rows), ROWS_PER_BLOCK):
+        block = slice(start, start + ROWS_PER_BLOCK)
+        products[block] = (vectors[rows[block]].astype(np.float32) * query).sum(axis=1)
     return products
