@@ -6,8 +6,9 @@ Attention is the scaled dot product with identity projections; a head is a slice
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from evidence_assets.lake.array_files import sorted_unique
 from evidence_assets.models.vectors import Array, softmax, unit_rows
 
 NODES_PER_BLOCK = 8192
+SLOTS_PER_BLOCK = 8192
 
 
 def _split_heads(vectors: FloatArray, heads: int) -> Array:
@@ -187,11 +189,9 @@ class _BridgeSearch:
 
     def grow(self, ring: IntArray) -> tuple[IntArray, list[_Meeting]]:
         """The next ring, and where two components meet."""
-        owner, slots = self._graph.slots_of(ring)
-        columns = (ring[owner], self._graph.slot_edges[slots], self._graph.neighbours[slots])
         next_ring: list[int] = []
         meetings: list[_Meeting] = []
-        for u, edge, v in zip(*(column.tolist() for column in columns), strict=True):
+        for u, edge, v in self._slots(ring):
             trail = self._trails[u]
             if v not in self._trails:
                 self._trails[v] = (*trail, edge)
@@ -203,6 +203,17 @@ class _BridgeSearch:
                 path = [*trail, edge, *reversed(self._trails[v])]
                 meetings.append((len(path), edge, u, v, path))
         return np.array(sorted(next_ring), dtype=np.int64), meetings
+
+    def _slots(self, ring: IntArray) -> Iterator[tuple[int, int, int]]:
+        """Node, edge and neighbour of each slot of a ring; of a hub, few are in memory at a time."""
+        graph = self._graph
+        for node in ring.tolist():
+            end = int(graph.offsets[node + 1])
+            for start in range(int(graph.offsets[node]), end, SLOTS_PER_BLOCK):
+                block = slice(start, min(start + SLOTS_PER_BLOCK, end))
+                yield from zip(
+                    repeat(node), graph.slot_edges[block].tolist(), graph.neighbours[block].tolist(), strict=False
+                )
 
 
 def nearest_nodes(query: FloatArray, node_vectors: FloatArray, k: int) -> IntArray:

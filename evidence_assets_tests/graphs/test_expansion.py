@@ -1,6 +1,7 @@
 """Attention against torch, expansion by hand, bridges against minimum spanning trees of networkx."""
 
 import itertools
+import tracemalloc
 from dataclasses import replace
 
 import networkx
@@ -155,3 +156,26 @@ def test_a_search_is_limited_by_length_and_nodes() -> None:
     assert expansion.find_bridges(chain, np.array([0, 8]), max_length=8, max_visited=4) == []
     assert expansion.find_bridges(chain, np.array([0, 8]), max_length=7) == []
     assert expansion.find_bridges(chain, np.array([0, 8]), max_length=8) == [list(range(8))]
+
+
+def test_bridges_do_not_depend_on_the_blocks_of_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(3)
+    graph = graph_of(60, [(int(a), int(b)) for a, b in generator.integers(0, 60, (90, 2))])
+    nodes = generator.choice(60, 8, replace=False)
+    results = []
+    for size in (1, 3, 8192):
+        monkeypatch.setattr(expansion, "SLOTS_PER_BLOCK", size)
+        results.append([expansion.find_bridges(graph, nodes, max_visited=limit) for limit in (12, 20_000)])
+    assert results[0] == results[1] == results[2] and results[0][1]
+
+
+def test_a_hub_beyond_the_limit_of_bridges_is_not_read_whole() -> None:
+    """Nodes 1 and 2 are at a hub of 300,000 nodes; its adjacency had 40 MB as lists."""
+    leaves = np.arange(1, 300_001)
+    hub = GraphArrays.from_edges(300_001, np.zeros_like(leaves), np.zeros_like(leaves), leaves)
+    expansion.find_bridges(LINE, np.array([0, 5]))  # imports
+    tracemalloc.start()
+    assert expansion.find_bridges(hub, np.array([299_998, 299_999]), max_visited=1000) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 << 20
