@@ -135,11 +135,17 @@ def witness_edges(
         witnesses: set[tuple[int, int, int, int]] = set()
         for kind in graph.edge_types if pattern.edge_type is None else (pattern.edge_type,):
             for heads, tails in (ends, ends[::-1])[: 1 + pattern.symmetric]:
-                pairs = np.stack(_edge_pairs(graph, kind, heads, tails), axis=1).tolist()
-                is_loop = pattern.head == pattern.tail
-                witnesses |= {(number, head, kind, tail) for head, tail in pairs if head == tail or not is_loop}
+                pairs = _first_pairs(*_edge_pairs(graph, kind, heads, tails), limit, loops=pattern.head == pattern.tail)
+                witnesses |= {(number, head, kind, tail) for head, tail in pairs}
         edges += sorted(witnesses)[:limit]
     return edges
+
+
+def _first_pairs(heads: IntArray, tails: IntArray, limit: int, *, loops: bool) -> list[list[int]]:
+    """The first pairs in ascending order; with ``loops``, only those of a node with itself."""
+    pairs = np.stack([heads, tails], axis=1)
+    pairs = pairs[heads == tails] if loops else pairs
+    return [*pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))[:limit]].tolist()]
 
 
 def _skip_reasons(patterns: Sequence[TriplePattern], form: SubstitutionForm) -> list[str]:
