@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +17,7 @@ from evidence_assets.experiment.evidence.selection import SelectedEvidence, edge
 from evidence_assets.graphs.entity_linking import Link
 from evidence_assets.graphs.keyphrases import extract_concepts
 from evidence_assets.graphs.knowledge_graph import KnowledgeGraph
+from evidence_assets.lake.array_files import find_key_positions
 from evidence_assets.lake.ids import content_id
 from evidence_assets.models.protocols import Encoder
 from evidence_assets.retrieval.bm25 import IntArray
@@ -29,7 +31,7 @@ MAX_CONCEPTS = 5
 BRIDGE_BONUS = 100.0
 """Bonus for a triple that connects a concept of the question with one of the option."""
 TRIPLES_PER_BATCH = 4096
-"""The judge gets whole questions until they have as many triples: 4,096 sentences have 75 MB of token vectors."""
+"""The judge gets whole questions until they have as many triples."""
 
 
 @dataclass(frozen=True)
@@ -82,13 +84,17 @@ class ConceptTriples:
         return (self._option_triples(question, option) for question, option in pairs)
 
     @cached_property
-    def _nodes_by_word(self) -> dict[str, IntArray]:
-        """Ascending nodes of each content word of their names."""
-        nodes_by_word: dict[str, list[int]] = {}
+    def _word_index(self) -> tuple[dict[str, int], IntArray, IntArray]:
+        """Content words of names by number; ascending nodes of word i are ``nodes[offsets[i] : offsets[i + 1]]``."""
+        numbers: dict[str, int] = {}
+        words = array("i")
+        nodes = array("i")
         for node, name in enumerate(self.graph.names):
-            for key in {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in STOP_WORDS}:
-                nodes_by_word.setdefault(key, []).append(node)
-        return {key: np.array(nodes, dtype=np.int64) for key, nodes in nodes_by_word.items()}
+            keys = {word_key(w) for w, _, _ in words_with_offsets(name) if w.casefold() not in STOP_WORDS}
+            words.extend(numbers.setdefault(key, len(numbers)) for key in keys)
+            nodes.extend([node] * len(keys))
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(words, minlength=len(numbers)))])
+        return numbers, offsets, np.asarray(nodes)[np.argsort(words, kind="stable")]
 
     def _link_texts(self, texts: Sequence[str]) -> None:
         """Link the concepts of new texts in one call of the encoder."""
@@ -116,7 +122,7 @@ class ConceptTriples:
             np.isin(neighbours, list(of_option)),
             np.isin(neighbours, list(of_question)),
         )
-        scores = self._word_weights(f"{question} {option}")[neighbours] + BRIDGE_BONUS * is_bridge
+        scores = self._word_weights(f"{question} {option}", neighbours) + BRIDGE_BONUS * is_bridge
         # An edge between two concepts is found from both: its better score counts, then its first node.
         order = np.lexsort((numbers, -scores))
         edges, first_slots = np.unique(graph.slot_edges[slots][order], return_index=True)
@@ -130,12 +136,15 @@ class ConceptTriples:
         """The first link of a text to each node."""
         return {node: link for link in reversed(self._links.get(text, [])) for node in link.nodes}
 
-    def _word_weights(self, text: str) -> npt.NDArray[np.float64]:
-        """For each node, the summed rarity of the words that its name shares with a text."""
-        weights = np.zeros(len(self.graph))
-        for key in sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & self._nodes_by_word.keys()):
-            nodes = self._nodes_by_word[key]
-            weights[nodes] += log(1 + len(weights) / len(nodes))
+    def _word_weights(self, text: str, nodes: IntArray) -> npt.NDArray[np.float64]:
+        """For each of these nodes, the summed rarity of the words that its name shares with a text."""
+        numbers, offsets, nodes_of_words = self._word_index
+        nodes = nodes.astype(nodes_of_words.dtype, copy=False)  # a search in another type would copy all of a word
+        weights = np.zeros(len(nodes))
+        for key in sorted({word_key(w) for w, _, _ in words_with_offsets(text)} & numbers.keys()):
+            named_nodes = nodes_of_words[slice(*offsets[[numbers[key], numbers[key] + 1]])]
+            rarity = log(1 + len(self.graph) / len(named_nodes))
+            weights += rarity * (find_key_positions(named_nodes, nodes) >= 0)
         return weights.round(9)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from evidence_assets.experiment.rows import batches
 from evidence_assets.lake.ids import content_id
-from evidence_assets.models.protocols import Encoder, Reranker
+from evidence_assets.models.protocols import Encoder, Reranker, TokenVectors
 from evidence_assets.models.vectors import Array
 from evidence_assets.retrieval.maxsim import maxsim_scores
 from evidence_assets.systems.uscrake.passages import Query
 from evidence_assets.transport import TokenPool
 
+TEXTS_PER_BLOCK = 8192
+"""Sentences whose token vectors are in memory at a time: 150 MB. More than capped questions have in one call."""
 T = TypeVar("T")
 TextVectors = npt.NDArray[np.float16] | npt.NDArray[np.float32]
 
@@ -31,8 +34,8 @@ class JudgedText:
 class LateInteraction:
     """Mean over the query's words of the best cosine with a token of the evidence.
 
-    Text uses the token vectors of its chunk; a triple's sentence is encoded, once per call for each distinct sentence.
-    Query tokens without a letter or digit have weight 0.
+    Text uses the token vectors of its chunk; a triple's sentence is encoded, once per call for each distinct sentence,
+    in blocks. Query tokens without a letter or digit have weight 0.
     """
 
     def __init__(self, encoder: Encoder) -> None:
@@ -41,16 +44,24 @@ class LateInteraction:
 
     def score(self, requests: Sequence[tuple[Query, Sequence[JudgedText]]]) -> list[Array]:
         texts = list(dict.fromkeys(item.text for _, items in requests for item in items if item.vectors is None))
-        encoded = dict(zip(texts, self._encoder.encode_tokens(texts) if texts else [], strict=True))
-        return [
-            self._score_vectors(query, [encoded[i.text].vectors if i.vectors is None else i.vectors for i in items])
-            for query, items in requests
+        block_of = {text: number // TEXTS_PER_BLOCK for number, text in enumerate(texts)}
+        blocks = [
+            np.array([-1 if item.vectors is not None else block_of[item.text] for item in items])
+            for _, items in requests
         ]
+        all_scores = [np.zeros(len(items)) for _, items in requests]
+        for number, block in enumerate([(), *batches(texts, TEXTS_PER_BLOCK)], -1):
+            encoded = dict(zip(block, self._encoder.encode_tokens(block) if block else [], strict=True))
+            for (query, items), blocks_of_items, scores in zip(requests, blocks, all_scores, strict=True):
+                rows = np.flatnonzero(blocks_of_items == number)
+                scores[rows] = self._score_items(query, [items[row] for row in rows.tolist()], encoded)
+        return all_scores
 
-    def _score_vectors(self, query: Query, vectors: Sequence[TextVectors]) -> Array:
-        """Scores of texts by their token vectors."""
-        if not vectors or not len(query):
-            return np.zeros(len(vectors))
+    def _score_items(self, query: Query, items: Sequence[JudgedText], encoded: Mapping[str, TokenVectors]) -> Array:
+        """Scores of texts by their token vectors, which are ``encoded`` if the text has none."""
+        if not items or not len(query):
+            return np.zeros(len(items))
+        vectors = [encoded[item.text].vectors if item.vectors is None else item.vectors for item in items]
         rows = [v if len(v) else np.zeros((1, self._encoder.dimensions), np.float32) for v in vectors]
         offsets = np.concatenate([[0], np.cumsum([len(v) for v in rows])])
         pool = TokenPool(np.concatenate(rows, dtype=np.float32), offsets, np.ones(offsets[-1]))
