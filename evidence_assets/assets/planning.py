@@ -58,14 +58,45 @@ class PlannedWork:
     context: int = 0
 
 
+class BenchmarkSizes:
+    """Numbers of questions and of all their options, from the lake or the files; each benchmark is read once."""
+
+    def __init__(self, lake: Lake | None) -> None:
+        self._lake = lake
+        self._sizes: dict[str, tuple[int, int]] = {}
+
+    def size_of(self, benchmark: Benchmark) -> tuple[int, int]:
+        """Questions and options of a benchmark; 0 if it is neither in the lake nor in files."""
+        if benchmark.name not in self._sizes:
+            self._sizes[benchmark.name] = _read_size(benchmark, self._lake) if self._lake else (0, 0)
+        return self._sizes[benchmark.name]
+
+
+def _read_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
+    rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
+    options = rows.filter(rows["benchmark"] == benchmark.name)["options"].list.len()
+    if len(options):
+        return len(options), int(options.sum())
+    if not all(lake.raw_path(file).exists() for file in benchmark.files):
+        return 0, 0
+    questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
+    counts = [len(question.options) for question in questions]
+    return len(counts), sum(counts)
+
+
 def plan_work(
-    variant: Variant, benchmark: Benchmark, lake: Lake | None, instance: dg.DagsterInstance, *, has_answers: bool = True
+    variant: Variant,
+    benchmark: Benchmark,
+    sizes: BenchmarkSizes,
+    instance: dg.DagsterInstance,
+    *,
+    has_answers: bool = True,
 ) -> PlannedWork:
     """The cost of a variant on a benchmark; without its files, from the official number of questions.
 
     ``has_answers``: Otherwise only evidence is scored, and no question is answered.
     """
-    questions, options = benchmark_size(benchmark, lake) if lake else (0, 0)
+    questions, options = sizes.size_of(benchmark)
     if not questions:
         questions = benchmark.official_size or 0
         options = questions * count_options(benchmark)
@@ -111,19 +142,6 @@ def count_options(benchmark: Benchmark) -> int:
     if fields is None or (fields.options and isinstance(fields.options, str)):
         return dataset.max_options
     return len(fields.options or fields.labels)
-
-
-def benchmark_size(benchmark: Benchmark, lake: Lake) -> tuple[int, int]:
-    """Numbers of questions and of all their options, from the lake or the files; 0 if both are missing."""
-    rows = lake.read("questions", f"questions/{benchmark.family}", columns=["benchmark", "options"])
-    options = rows.filter(rows["benchmark"] == benchmark.name)["options"].list.len()
-    if len(options):
-        return len(options), int(options.sum())
-    if not all(lake.raw_path(file).exists() for file in benchmark.files):
-        return 0, 0
-    questions = (q for q in read_benchmark_questions(lake, benchmark) if q.split == benchmark.split)
-    counts = [len(question.options) for question in questions]
-    return len(counts), sum(counts)
 
 
 def list_steps(variant: Variant, *, has_answers: bool = True) -> list[str]:
@@ -180,6 +198,7 @@ def measured_times(
 ) -> dict[Key, list[MeasuredScore]]:
     """Our times for published ones: latest seconds per question of the steps × the lake's questions."""
     times: dict[Key, list[MeasuredScore]] = defaultdict(list)
+    sizes = BenchmarkSizes(lake)
     for source in sources:
         partitions = [f"{source.benchmark}|{shard}" for shard in range(profiles.load().shards.questions)]
         for timed in source.variant.printed.times:
@@ -187,7 +206,7 @@ def measured_times(
             pace = measured_seconds(instance, steps, partitions)
             if pace is None:
                 continue
-            questions, _ = benchmark_size(all_benchmarks()[source.benchmark], lake)
+            questions, _ = sizes.size_of(all_benchmarks()[source.benchmark])
             for figure in figures_of(source.benchmark, timed, source.model_id):
                 time = _as_published(source, figure, timed, pace, questions)
                 if time not in times[figure.key]:

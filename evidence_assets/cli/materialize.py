@@ -164,14 +164,14 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
     """Print the cost of a run: assets, and questions, model calls and time of the variants that answer."""
     import dagster as dg
 
-    from evidence_assets.assets.planning import plan_work
+    from evidence_assets.assets.planning import BenchmarkSizes, plan_work
     from evidence_assets.assets.resources import LakeResource
     from evidence_assets.cli.runner import dagster_home
 
     dagster_home()
     with dg.DagsterInstance.get() as instance:
-        lake = LakeResource().open()
-        work = [plan_work(variant, benchmark, lake, instance) for variant in variants]
+        sizes = BenchmarkSizes(LakeResource().open())
+        work = [plan_work(variant, benchmark, sizes, instance) for variant in variants]
     lines = []
     for each in work:
         numbers = ("?" if n is None else f"{n:,}" for n in (each.items, each.requests))

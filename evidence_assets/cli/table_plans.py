@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 
 from evidence_assets import profiles, systems
-from evidence_assets.assets.planning import PlannedWork, plan_harvest, plan_work
+from evidence_assets.assets.planning import BenchmarkSizes, PlannedWork, plan_harvest, plan_work
 from evidence_assets.benchmarks.declared_benchmarks import benchmarks
 from evidence_assets.cli.console import leave_out_empty, out, print_table
 from evidence_assets.cli.table_runs import runnable_sources, table_presets
@@ -124,7 +124,7 @@ def _plan_sources(sources: Iterable[CellSource]) -> list[PlannedWork]:
     from evidence_assets.cli.runner import dagster_home
 
     dagster_home()
-    lake = Lake(find_lake()) if (find_lake() / "format.json").exists() else None
+    sizes = BenchmarkSizes(Lake(find_lake()) if (find_lake() / "format.json").exists() else None)
     work: dict[tuple[str, str], PlannedWork] = {}
     with dg.DagsterInstance.get() as instance:
         # The judgements of a harvest include the work of its other scores.
@@ -138,7 +138,7 @@ def _plan_sources(sources: Iterable[CellSource]) -> list[PlannedWork]:
                 work[key] = plan_harvest(method, source.collection, is_judged=is_judged)
             else:
                 benchmark = benchmarks()[source.benchmark]
-                work[key] = plan_work(source.variant, benchmark, lake, instance, has_answers=source.has_answers)
+                work[key] = plan_work(source.variant, benchmark, sizes, instance, has_answers=source.has_answers)
     return [work[key] for key in sorted(work)]
 
 

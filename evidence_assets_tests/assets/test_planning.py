@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from evidence_assets import profiles
+from evidence_assets.assets import planning
 from evidence_assets.assets.planning import (
     LATEST_RUNS,
     SECONDS_PER_QUESTION,
+    BenchmarkSizes,
     PlannedWork,
     measured_seconds,
     measured_times,
@@ -18,7 +20,8 @@ from evidence_assets.assets.planning import (
     plan_harvest,
     plan_work,
 )
-from evidence_assets.benchmarks.declared_benchmarks import all_benchmarks
+from evidence_assets.benchmarks.declared_benchmarks import Benchmark, all_benchmarks
+from evidence_assets.benchmarks.records import QuestionRecord
 from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import find_cell_sources
@@ -56,11 +59,35 @@ def test_costs_equal_those_computed_by_hand(instance: dg.DagsterInstance, lake: 
     obqa = all_benchmarks()["obqa"]
     for asset, seconds in (("evidence/mcqa/s", 1.0), ("chains/mcqa/z", 2.0)):
         record_pace(instance, asset, "other|0", seconds)
-    assert cost(plan_work(variant, obqa, lake, instance)) == (500, 500 + 4 * 500, None), "its files are missing"
+    assert cost(plan_work(variant, obqa, BenchmarkSizes(lake), instance)) == (500, 500 + 4 * 500, None), (
+        "its files are missing"
+    )
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(3)]})
-    assert cost(plan_work(variant, obqa, lake, instance)) == (3, 9, None), "one step was never measured"
+    assert cost(plan_work(variant, obqa, BenchmarkSizes(lake), instance)) == (3, 9, None), "one step was never measured"
     record_pace(instance, "predictions/mcqa/z", "another|0", 0.5)
-    assert cost(plan_work(variant, obqa, lake, instance)) == (3, 9, 3 * 3.5)
+    assert cost(plan_work(variant, obqa, BenchmarkSizes(lake), instance)) == (3, 9, 3 * 3.5)
+
+
+@pytest.mark.usefixtures("paper")
+def test_the_files_of_a_benchmark_are_read_once_for_all_variants(
+    instance: dg.DagsterInstance, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    obqa = all_benchmarks()["obqa"]
+    for file in obqa.files:
+        lake.raw_path(file).mkdir(parents=True)
+    reads = []
+
+    def read_questions(_: Lake, benchmark: Benchmark) -> list[QuestionRecord]:
+        reads.append(benchmark.name)
+        return [QuestionRecord(benchmark.name, i, benchmark.split, "mcqa", "Why?", ("a", "b", "c")) for i in "12"]
+
+    monkeypatch.setattr(planning, "read_benchmark_questions", read_questions)
+    sizes = BenchmarkSizes(lake)
+    for name in ("z", "y", "x"):
+        variant = Variant(system="uscrake", family="mcqa", name=name, evidence="s")
+        assert cost(plan_work(variant, obqa, sizes, instance)) == (2, 2 * (1 + 3), None)
+    assert reads == ["obqa"]
+    assert BenchmarkSizes(lake).size_of(obqa) == (2, 6) and len(reads) == 2, "another plan reads them again"
 
 
 @pytest.mark.usefixtures("paper")
@@ -70,7 +97,7 @@ def test_tokens_are_estimated_from_the_sample_or_those_of_the_latest_runs(
     """Of 3 questions with 2 options: 6 explanations from 15 chunks of 512 tokens each, and 3 choices that read 2."""
     variant = Variant(system="uscrake", family="mcqa", name="z", evidence="s", prompt_style="published")
     lake.write("questions/mcqa", "obqa|0", {"questions": [question(i, "obqa") for i in range(3)]})
-    work = plan_work(variant, all_benchmarks()["obqa"], lake, instance)
+    work = plan_work(variant, all_benchmarks()["obqa"], BenchmarkSizes(lake), instance)
     explained_in = 6 * (11_493 / 30 + 15 * 512)
     chosen_in = 3 * (13_795 / 30 + 2 * 12_921 / 30)
     assert work.tokens_in == pytest.approx(explained_in + chosen_in, abs=1)
@@ -79,7 +106,7 @@ def test_tokens_are_estimated_from_the_sample_or_those_of_the_latest_runs(
     metadata = {"replies": 2, "tokens_in": 200, "tokens_out": 21}
     key = dg.AssetKey(["predictions", "mcqa", "z"])
     instance.report_runless_asset_event(dg.AssetMaterialization(key, metadata=metadata))
-    work = plan_work(variant, all_benchmarks()["obqa"], lake, instance)
+    work = plan_work(variant, all_benchmarks()["obqa"], BenchmarkSizes(lake), instance)
     assert (work.tokens_in, work.tokens_out, work.tokens_from) == (900, 94, LATEST_RUNS)
 
 
@@ -101,7 +128,7 @@ def test_short_work_asks_for_letters_with_a_fact_and_without_in_two_orders(
     other_settings.setenv(profiles.PROFILE_VARIABLE, "local")
     lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(i, "sample_mcqa") for i in range(3)]})
     variant = Variant(system="uscrake", family="mcqa", name="z", evidence="s")
-    assert cost(plan_work(variant, all_benchmarks()["sample_mcqa"], lake, instance)) == (3, 12, None)
+    assert cost(plan_work(variant, all_benchmarks()["sample_mcqa"], BenchmarkSizes(lake), instance)) == (3, 12, None)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +148,7 @@ def test_requests_follow_from_the_method(
     variant = next(variant for variant in variants() if variant.key == key)
     questions = [question(i, benchmark) for i in range(2)]
     lake.write(f"questions/{variant.family}", f"{benchmark}|0", {"questions": questions})
-    assert plan_work(variant, all_benchmarks()[benchmark], lake, instance).requests == calls
+    assert plan_work(variant, all_benchmarks()[benchmark], BenchmarkSizes(lake), instance).requests == calls
 
 
 def test_the_pace_counts_only_questions_that_were_not_reused() -> None:
