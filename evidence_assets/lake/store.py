@@ -270,19 +270,33 @@ def _written_tables(path: Path) -> dict[str, str]:
 
 
 def find_orphans(lake: Lake, assets: Collection[str]) -> list[tuple[Path, int]]:
-    """Folders of assets that are not in ``assets``, and abandoned files, each with its size in bytes."""
+    """Folders of assets that are not in ``assets``, and abandoned and old files, each with its size in bytes."""
     folders = [lake.root / table / asset_folder(asset) for table, asset in lake.assets()]
     folders += [lake.root / BLOCKS_FOLDER / name for name in child_names(lake.root / BLOCKS_FOLDER)]
     asset_folders = {asset_folder(asset) for asset in assets}
     orphans = [folder for folder in folders if folder.name not in asset_folders]
     corpora = {asset.split("/")[1] for asset in assets if asset.startswith("corpus/")}
     orphans += [folder for folder in (lake.cache / "tokens").glob("*") if folder.name not in corpora]
+    orphans += [path for corpus in corpora for path in _find_old_means(lake, corpus)]
     orphans += [path for path in find_abandoned_files(lake) if not set(orphans) & set(path.parents)]
     sizes = {}
     for path in orphans:
         file_sizes = [path.stat().st_size] if path.is_file() else [size for _, size in file_stamps(path).values()]
         sizes[path] = sum(file_sizes)
     return sorted(sizes.items())
+
+
+def _find_old_means(lake: Lake, corpus: str) -> list[Path]:
+    """Files of chunks' mean points for another token store than the corpus has; none that a process is writing.
+
+    Without a token store all are kept. A process that has opened a file can read it after it is deleted.
+    """
+    folder = lake.cache / "tokens" / corpus
+    files = [path for path in folder.glob("*") if path.suffix in (".npy", ".part")]
+    if not files or not (description := lake.index_folder(f"corpus/{corpus}/token_store") / "meta.json").exists():
+        return []
+    built_from = json.loads(description.read_text())["built_from"]
+    return [path for path in files if not path.name.startswith(f"{built_from}-") and is_abandoned(path)]
 
 
 def find_abandoned_files(lake: Lake) -> list[Path]:

@@ -85,11 +85,11 @@ class MeanRanking:
 
     @property
     def path(self) -> Path:
-        """File of the chunks' mean points, named by all that they depend on."""
+        """File of the chunks' mean points, named by all that they depend on; ``find_orphans`` reads the first part."""
         passages = self._passages
         model = f"{passages.encoder.model_id}@{passages.encoder.revision}"
-        inputs = (passages.store.meta.built_from, model, self._cost.name, passages.weighting, passages.titles)
-        return passages.store.cache_folder / f"{content_id('chunk means', VERSION, *inputs)}.npy"
+        settings = content_id("chunk means", VERSION, model, self._cost.name, passages.weighting, passages.titles)
+        return passages.store.cache_folder / f"{passages.store.meta.built_from}-{settings}.npy"
 
     @cached_property
     def _means(self) -> Array:

@@ -1,5 +1,7 @@
 """Pools that are narrowed by mean points: the bound, what is encoded, and the evidence."""
 
+import fcntl
+import json
 import os
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +17,9 @@ from evidence_assets.experiment.evidence.selection import SelectedEvidence
 from evidence_assets.experiment.methods import read_settings
 from evidence_assets.experiment.variants import variants_of
 from evidence_assets.lake.errors import BadInput
-from evidence_assets.lake.store import Lake
+from evidence_assets.lake.store import Lake, delete_orphans, find_orphans
 from evidence_assets.reasoning.questions import Question
+from evidence_assets.retrieval.token_cache import token_cache_folder
 from evidence_assets.systems.uscrake import mean_ranking
 from evidence_assets.systems.uscrake.evidence_judges import LateInteraction
 from evidence_assets.systems.uscrake.mean_ranking import MeanRanking, write_chunk_means
@@ -168,6 +171,29 @@ def test_processes_do_not_compute_the_means_twice(tmp_path: Path) -> None:
     with ThreadPoolExecutor(4) as threads:
         [*threads.map(write, rankings)]
     assert encoded_counts == [N_CHUNKS] and len([*rankings[0].path.parent.glob(f"{rankings[0].path.stem}*")]) == 1
+
+
+def test_gc_deletes_means_of_other_chunks_or_another_model_unless_they_are_written(tmp_path: Path, lake: Lake) -> None:
+    passages, encoder = open_passages(tmp_path / "pages", MAX_BYTES)
+    passages.store.cache_folder = token_cache_folder(lake, "pages")
+    path = open_ranking(passages, encoder).path
+    (path.parent / "encoder").mkdir(parents=True)
+    old, old_part, written_part = (path.with_name(f"{'0' * 32}-{name}") for name in ("a.npy", "b.part", "c.part"))
+    files = [path, path.with_suffix(".part"), path.parent / "encoder" / "a.arrow", old, old_part, written_part]
+    for file in files:
+        file.write_bytes(b"1234")
+    assets = ["corpus/pages/token_store"]
+    assert not find_orphans(lake, assets), "without a token store, none is known to be old"
+    store = lake.index_folder(*assets)
+    store.mkdir(parents=True)
+    (store / "meta.json").write_text(json.dumps({"built_from": passages.store.meta.built_from}))
+    with written_part.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert find_orphans(lake, assets) == [(old, 4), (old_part, 4)]
+        delete_orphans(find_orphans(lake, assets))
+    assert [file.exists() for file in files] == [True, True, True, False, False, True]
+    assert find_orphans(lake, assets) == [(written_part, 4)], "its writer has ended"
+    assert (path.parent, 16) in find_orphans(lake, ["corpus/others/chunks"])
 
 
 @pytest.mark.parametrize("cost", ["jsd", "jsd_unscaled"])
