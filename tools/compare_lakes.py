@@ -62,6 +62,7 @@ IDENTITIES = {
         ("owner_kind", "owner_id", "ordinal", "model_id"), "passage_id", name=("owner_kind", "owner_id", "ordinal")
     ),
     "subgraphs": Identity(("question_id", "graph"), "subgraph_id"),
+    "chunk_rankings": Identity(("question_id", "cost", "weights"), "ranking_id"),
     "evidence": Identity(
         ("question_id", "option", "selector", "kind", "source_kind", "source_id", "locator"),
         "evidence_id",

@@ -91,18 +91,24 @@ def plan_work(
     instance: dg.DagsterInstance,
     *,
     has_answers: bool = True,
+    timed: set[str] | None = None,
 ) -> PlannedWork:
     """The cost of a variant on a benchmark; without its files, from the official number of questions.
 
     ``has_answers``: Otherwise only evidence is scored, and no question is answered.
+    ``timed``: Steps that variants share and whose time another one has; those of this variant are added.
     """
     questions, options = sizes.size_of(benchmark)
     if not questions:
         questions = benchmark.official_size or 0
         options = questions * count_options(benchmark)
     steps = list_steps(variant, has_answers=has_answers)
-    pace = measured_seconds(instance, steps)
-    seconds = pace * questions if pace and questions else None
+    pace = None
+    if measured_seconds(instance, steps) is not None:
+        timed = set() if timed is None else timed
+        pace = measured_seconds(instance, [step for step in steps if step not in timed])
+        timed |= set(steps)
+    seconds = pace * questions if pace is not None and questions else None
     work = PlannedWork(benchmark.name, variant.label, questions or None, seconds=seconds)
     tasks = list_tasks(variant, questions, options, has_answers=has_answers) if questions else None
     return work if tasks is None else _add_tasks(work, tasks, measured_tokens(instance, steps))
@@ -147,12 +153,13 @@ def count_options(benchmark: Benchmark) -> int:
 def list_steps(variant: Variant, *, has_answers: bool = True) -> list[str]:
     """The assets that compute a variant's answers, or only its evidence."""
     method = systems.open_method(variant)
-    evidence = variant.with_models(f"evidence/{variant.family}/{variant.selector}", method.model_kinds)
+    shared = [stage.key for stage in method.shared_stages] if isinstance(method, SelectionMethod) else []
+    evidence = [*shared, variant.with_models(f"evidence/{variant.family}/{variant.selector}", method.model_kinds)]
     if not has_answers:
-        return [evidence]
+        return evidence
     has_chains = isinstance(method, SelectionMethod) and Answering(method).writes_chains
     chains = [f"chains/{variant.key}"] if has_chains else []
-    return [evidence, *chains, f"predictions/{variant.key}"]
+    return [*evidence, *chains, f"predictions/{variant.key}"]
 
 
 def count_requests(tasks: Iterable[TaskInputs]) -> int:

@@ -171,7 +171,8 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
     dagster_home()
     with dg.DagsterInstance.get() as instance:
         sizes = BenchmarkSizes(LakeResource().open())
-        work = [plan_work(variant, benchmark, sizes, instance) for variant in variants]
+        timed: set[str] = set()
+        work = [plan_work(variant, benchmark, sizes, instance, timed=timed) for variant in variants]
     lines = []
     for each in work:
         numbers = ("?" if n is None else f"{n:,}" for n in (each.items, each.requests))
@@ -182,7 +183,7 @@ def _print_plan(selection: RunSelection, benchmark: Benchmark, variants: Sequenc
         print_table(("variant", "questions", "model calls", "time"), lines, title=title)
         out.print(
             "model calls: at most, without repairs; time: from the latest runs of the variant's steps here, with "
-            "evidence; ?: unknown without the files of the benchmark",
+            "evidence, and steps that variants share once; ?: unknown without the files of the benchmark",
             style="dim",
         )
     out.print(f"{len(selection.keys or ())} assets will be materialized or reused.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import timedelta
@@ -34,7 +35,7 @@ Row = dict[str, Any]
 NOT_KNOWN = "not known"
 MODELS_TITLE = """Models; computed for cards of 80 GB and a cache for all requests at once; a smaller cache holds fewer
 Start a server with `vllm serve MODEL --host 127.0.0.1 --port PORT --max-model-len CONTEXT`"""
-WORK_TITLE = f"""Work, at most and without repairs; hours and tokens of the latest runs here
+WORK_TITLE = f"""Work, at most and without repairs; hours and tokens of the latest runs here, of shared steps once
 ~: from thirty inputs of the sample ({TOKENS_PAGE}), with whole chunks"""
 NO_HOURS = """Other hours are not measured: divide tokens by the rates of your server, which a run prints as it goes.
 No rate of these models was measured (docs/deploy.md#6-the-language-models-of-paper)."""
@@ -125,21 +126,25 @@ def _plan_sources(sources: Iterable[CellSource]) -> list[PlannedWork]:
 
     dagster_home()
     sizes = BenchmarkSizes(Lake(find_lake()) if (find_lake() / "format.json").exists() else None)
-    work: dict[tuple[str, str], PlannedWork] = {}
+    # The judgements of a harvest include the work of its other scores.
+    by_key: dict[tuple[str, str], CellSource] = {}
+    for source in sorted(sources, key=lambda each: not each.score_asset.endswith("_judged")):
+        by_key.setdefault((source.collection or source.benchmark, source.variant.label), source)
+    timed: dict[str, set[str]] = defaultdict(set)
+    work = []
     with dg.DagsterInstance.get() as instance:
-        # The judgements of a harvest include the work of its other scores.
-        for source in sorted(sources, key=lambda each: not each.score_asset.endswith("_judged")):
-            key = (source.collection or source.benchmark, source.variant.label)
-            if key in work:
-                continue
+        for (name, _), source in sorted(by_key.items(), key=lambda item: item[0]):
             method = systems.open_method(source.variant)
             if isinstance(method, KBloom):
                 is_judged = source.score_asset.endswith("_judged")
-                work[key] = plan_harvest(method, source.collection, is_judged=is_judged)
+                work.append(plan_harvest(method, source.collection, is_judged=is_judged))
             else:
                 benchmark = benchmarks()[source.benchmark]
-                work[key] = plan_work(source.variant, benchmark, sizes, instance, has_answers=source.has_answers)
-    return [work[key] for key in sorted(work)]
+                has_answers = source.has_answers
+                work.append(
+                    plan_work(source.variant, benchmark, sizes, instance, has_answers=has_answers, timed=timed[name])
+                )
+    return work
 
 
 def _describe_source(asset: str, measurement: Measurement) -> Row:

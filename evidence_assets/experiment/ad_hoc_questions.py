@@ -27,7 +27,7 @@ from evidence_assets.lake.mirror import child_names
 from evidence_assets.lake.store import Lake, asset_folder
 from evidence_assets.reasoning.tables.table import TableView
 
-ANSWER_TABLES = ("evidence", "chains", "predictions", "citations", "counterfactuals")
+ANSWER_TABLES = ("chunk_rankings", "evidence", "chains", "predictions", "citations", "counterfactuals")
 """Tables of the stages to run; scores would need gold answers."""
 
 

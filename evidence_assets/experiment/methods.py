@@ -149,6 +149,11 @@ class SelectionMethod(Method[Settings]):
         """Input assets beside the sources."""
         return ()
 
+    @property
+    def shared_stages(self) -> Sequence[Stage]:
+        """Stages that its evidence reads, which variants may share: equal keys are one asset."""
+        return ()
+
     def count_fallbacks(self, predictions: pl.DataFrame) -> Mapping[str, Fallbacks]:
         """By kind of request: those that a simpler method stood in for; none if no method does."""
         return {}

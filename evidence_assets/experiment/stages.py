@@ -319,6 +319,7 @@ def family_stages(plan: VariantPlan) -> Iterator[Stage]:
     base rank its nodes; for retrieval collections only evidence is scored.
     """
     if not plan.variant.evidence:
+        yield from plan.method.shared_stages
         yield build_stage(plan, "evidence", select_evidence, "Evidence", plan.read("questions") + plan.sources)
     if plan.variant.family == "retrieval":
         corpora = sorted({b.corpus for b in benchmarks_of_family("retrieval")} - {""})

@@ -9,6 +9,7 @@ from evidence_assets.lake.store import Lake
 OWN_FOLDERS = (
     "questions",
     "tables",
+    "chunk_rankings",
     "evidence",
     "chains",
     "predictions",

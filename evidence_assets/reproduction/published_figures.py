@@ -63,7 +63,7 @@ class PublishedTiming:
 
     system: str
     variant: str
-    steps: tuple[Literal["evidence", "chains", "predictions"], ...]
+    steps: tuple[Literal["chunk_rankings", "evidence", "chains", "predictions"], ...]
     difference_note: str = "on the machine at hand"
     model: str = ""
 

@@ -140,6 +140,7 @@ class TokenTexts(TextCollection):
             weights = np.asarray(term_weight(weights, counts, np.repeat(tokens, tokens), self.terms.average))
         return weights
 
+    @cached_property
     def on_device(self) -> DevicePool | None:
         """The texts on the card that has just encoded some of them, to which the others are copied, if there is one."""
         all_cached = list(chain.from_iterable(self.members))

@@ -26,7 +26,7 @@ from evidence_assets.experiment.variants import Variant, variants
 from evidence_assets.lake.store import Lake
 from evidence_assets.reproduction.cells import find_cell_sources
 from evidence_assets.reproduction.estimates import TOKENS_PAGE
-from evidence_assets.systems import open_method
+from evidence_assets.systems import find_method, open_method
 from evidence_assets.systems.kbloom.system import KBloom
 from evidence_assets_tests.lake_rows import question
 
@@ -169,11 +169,27 @@ def test_the_seconds_of_a_variant_are_the_sum_of_its_steps(instance: dg.DagsterI
     assert measured_seconds(instance, ["evidence/x"], ["never|0"]) is None
 
 
+def test_a_step_that_variants_share_is_timed_once(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake", question_shards=1)
+    lake.write("questions/mcqa", "sample_mcqa|0", {"questions": [question(i, "sample_mcqa") for i in range(3)]})
+    costs = [find_method(f"mcqa/uscrake_{cost}_chunks").variant for cost in ("jsd", "cosine")]
+    record_pace(instance, "chunk_rankings/mcqa/uscrake_jsd_chunks", "sample_mcqa|0", 60.0)
+    for variant in costs:
+        for table, seconds in (("evidence", 0.5), ("chains", 1.0), ("predictions", 2.0)):
+            record_pace(instance, f"{table}/{variant.key}", "sample_mcqa|0", seconds)
+    timed = set[str]()
+    works = [plan_work(each, all_benchmarks()["sample_mcqa"], lake, instance, timed=timed) for each in costs]
+    assert [work.seconds for work in works] == [3 * 63.5, 3 * 3.5]
+    (alone,) = (plan_work(each, all_benchmarks()["sample_mcqa"], lake, instance) for each in costs[1:])
+    assert alone.seconds == 3 * 63.5
+
+
 # Printed times beside those of steps, worked out by hand
 
 
 STEPS = {
-    "evidence/mcqa/uscrake_jsd_chunks": 900.0,
+    "chunk_rankings/mcqa/uscrake_jsd_chunks": 850.0,
+    "evidence/mcqa/uscrake_jsd_chunks": 50.0,
     "evidence/mcqa/uscrake_published_graph": 90.0,
     "evidence/mcqa/uscrake_published": 1000.0,
     "chains/mcqa/uscrake_published/qwen2_5_14b": 40.0,

@@ -247,14 +247,15 @@ def test_only_figures_of_evidence_need_no_answers() -> None:
 
 @pytest.fixture
 def run_processes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The number of processes of each run; a run takes an hour for evidence of each question, and does nothing."""
+    """The number of processes of each run; a run takes an hour for the chunks of each question, and does nothing."""
     numbers: list[int] = []
 
     def record_run(selection: RunSelection, processes: int = 1) -> Report:
         numbers.append(processes)
         runner.dagster_home()
         with DagsterInstance.get() as instance:
-            record_pace(instance, "evidence/mcqa/uscrake_jsd_chunks", "obqa|0", 3600)
+            record_pace(instance, "chunk_rankings/mcqa/uscrake_jsd_chunks", "obqa|0", 3540)
+            record_pace(instance, "evidence/mcqa/uscrake_jsd_chunks", "obqa|0", 60)
         return Report()
 
     monkeypatch.setattr(runner, "run_all", record_run)

@@ -210,11 +210,11 @@ def test_texts_that_were_just_encoded_are_on_the_card_with_the_others(
 ) -> None:
     store = write_store(tmp_path, PieceEncoder())
     earlier = read_tokens(store.tokens(PieceEncoder()), TEXTS[:2])
-    assert weigh(store, [earlier]).on_device() is None
+    assert weigh(store, [earlier]).on_device is None
     cache = cache_at(tmp_path / "card", CardEncoder())
     encoded = read_tokens(cache, TEXTS)
     members = [[earlier[0], encoded[3]], [encoded[1]], [encoded[0]]]
-    pool = weigh(store, members, weighting).on_device()
+    pool = weigh(store, members, weighting).on_device
     assert pool is not None and len(pool) == 3
     on_card, on_host = pool.select([2, 0, 1]), weigh(store, members, weighting).select([2, 0, 1])
     for name in ("vectors", "offsets", "weights"):

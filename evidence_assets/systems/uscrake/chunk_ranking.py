@@ -83,17 +83,17 @@ class ChunkRanker:
     """
 
     def __init__(self, settings: UscrakeSettings, passages: EncodedPassages) -> None:
-        self._settings = settings
-        self._passages = passages
+        self.settings = settings
+        self.passages = passages
 
     def start(self, query: Query) -> BestChunks:
         """No chunks yet."""
-        n_rows = len(query) if self._settings.ground is None else 0
+        n_rows = len(query) if self.settings.ground is None else 0
         return BestChunks(np.zeros(0, np.int64), np.zeros(0), np.zeros((n_rows, 0), np.float32), [])
 
     def add(self, query: Query, best: BestChunks, part: Pool, texts: TokenTexts) -> BestChunks:
         """The best chunks of ``best`` and of a part of the pool with these texts."""
-        settings = self._settings
+        settings = self.settings
         k = MAX_TRANSPORTED if settings.cost == "fusion" else settings.k
         nearest = np.zeros((len(best.nearest), len(texts)), np.float32)
         if settings.cost == "embedding":
@@ -104,18 +104,18 @@ class ChunkRanker:
         else:
             likely = top_positions(part.cosines, k)  # the search starts with these, which saves time
             limit = -float(best.scores.min()) if len(best.scores) == k else np.inf
-            scores = -self._transport_costs(query, texts.on_device() or texts, settings.ground, k, likely, limit)
+            scores = -self._transport_costs(query, texts.on_device or texts, settings.ground, k, likely, limit)
         return best.merge(BestChunks(part.chunks, scores, nearest, texts.members), k)
 
     def finish(self, query: Query, best: BestChunks) -> BestChunks:
         """The k best chunks of the pool, best first."""
-        settings = self._settings
+        settings = self.settings
         scores = best.scores
         if settings.cost == "fusion":
-            texts = self._passages.weigh(best.members)
+            texts = self.passages.weigh(best.members)
             scores = self._fuse(query, texts.select(range(len(texts))), best.nearest)
             if settings.links:
-                corpus = self._passages.corpus
+                corpus = self.passages.corpus
                 links = find_title_links(corpus.titles(best.chunks), corpus.texts(best.chunks))
                 scores = boost_linked_texts(scores, best.nearest, links, settings.links)
         return replace(best, scores=scores).select(top_positions(scores, settings.k))
@@ -129,7 +129,7 @@ class ChunkRanker:
         rows = np.concatenate([s.rows for s in sentences])
         offsets = np.concatenate([[0], np.cumsum([len(s.rows) for s in sentences])]).astype(np.int64)
         texts = TokenPool(chunks.vectors[rows], offsets, chunks.weights[rows])
-        if self._settings.cost == "fusion":
+        if self.settings.cost == "fusion":
             own_scores = self._fuse(query, texts, nearest_tokens(query.tokens.vectors, texts))
         else:
             own_scores = self._score_texts(query, texts)
@@ -137,7 +137,7 @@ class ChunkRanker:
 
     def _score_texts(self, query: Query, texts: TextCollection) -> Array:
         """Scores of texts, by late interaction or a ground cost."""
-        ground = self._settings.ground
+        ground = self.settings.ground
         if ground is None:  # maxsim
             return late_interaction_scores(nearest_tokens(query.tokens.vectors, texts))
         return -self._transport_costs(query, texts, ground, len(texts))
@@ -164,7 +164,7 @@ class ChunkRanker:
         limit: float = np.inf,
     ) -> Array:
         """Exact transport costs of the k nearest texts within a limit, infinity for the others."""
-        measure = cost.measure(query.tokens.vectors, self._passages.token_weights(query.tokens.tokens))
+        measure = cost.measure(query.tokens.vectors, self.passages.token_weights(query.tokens.tokens))
         (nearest,) = find_nearest_texts([measure], texts, k, cost, likely=[likely], limits=[limit])
         costs = np.full(len(texts), np.inf)
         costs[nearest.indices] = nearest.distances

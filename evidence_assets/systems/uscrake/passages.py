@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evidence_assets.benchmarks.chunk_store import ReportProgress
+from evidence_assets.experiment.rows import batches
 from evidence_assets.models.protocols import Encoder, FloatArray, LocalEncoder, TokenVectors
 from evidence_assets.models.vectors import Array, cut_to_ends
 from evidence_assets.reasoning.questions import Question
@@ -27,6 +28,9 @@ MAX_CHUNK_TOKENS = 512
 """Maximum tokens of a chunk."""
 TEXTS_PER_COUNT = 4096
 """Chunks whose texts are in memory at a time while their tokens are counted."""
+QUESTIONS_PER_BATCH = 256
+POOL_ENTRIES_PER_BATCH = 1 << 16
+"""Maximum questions, and chunks in their pools, that are processed as one batch; at least one question."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,12 @@ class Hypothesis:
     option: str
     query: Query
     pieces: Query
+
+
+def batch_questions(questions: Sequence[Question], R: int) -> Iterator[Sequence[Question]]:
+    """Questions in batches, by the number of chunks in their pools."""
+    pool_entries = R * max((len(question.hypotheses) for question in questions), default=1)
+    return batches(questions, max(1, min(QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH // pool_entries)))
 
 
 def encode_hypotheses(questions: Sequence[Question], view: Encoder, token_encoder: Encoder) -> list[Hypothesis]:

@@ -36,13 +36,15 @@ from evidence_assets.reasoning.questions import Question
 from evidence_assets.systems.uscrake import VERSION
 from evidence_assets.systems.uscrake.concept_triples import ConceptTriples, GraphEvidence
 from evidence_assets.systems.uscrake.evidence_judges import Judge, best_first, blend_scores
-from evidence_assets.systems.uscrake.passages import Hypothesis, LayerVectors, Passages, encode_hypotheses
+from evidence_assets.systems.uscrake.passages import (
+    Hypothesis,
+    LayerVectors,
+    Passages,
+    batch_questions,
+    encode_hypotheses,
+)
 from evidence_assets.systems.uscrake.settings import UscrakeSettings
 from evidence_assets.systems.uscrake.text_evidence import TextCandidate, TextEvidence
-
-QUESTIONS_PER_BATCH = 256
-POOL_ENTRIES_PER_BATCH = 1 << 16
-"""Maximum questions, and chunks in their pools, that are processed as one batch; at least one question."""
 
 
 class UscrakeSelector:
@@ -85,10 +87,8 @@ class UscrakeSelector:
 
     def select(self, questions: Sequence[Question]) -> Iterator[list[SelectedEvidence]]:
         """Evidence of each question, best first within each option."""
-        pool_entries = self._settings.R * max((len(question.hypotheses) for question in questions), default=1)
-        batch_size = max(1, min(QUESTIONS_PER_BATCH, POOL_ENTRIES_PER_BATCH // pool_entries))
-        for start in range(0, len(questions), batch_size):
-            yield from self._select(questions[start : start + batch_size])
+        for batch in batch_questions(questions, self._settings.R):
+            yield from self._select(batch)
 
     def _select(self, questions: Sequence[Question]) -> list[list[SelectedEvidence]]:
         hypotheses = encode_hypotheses(questions, self._view, self._token_encoder)

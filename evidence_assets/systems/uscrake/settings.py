@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -68,6 +68,22 @@ class UscrakeSettings:
     def weighting(self) -> TokenWeighting:
         """How tokens are weighted: by the ground cost, if it defines that, else by ``weights``."""
         return (self.ground.weighting if self.ground else None) or self.weights
+
+    @property
+    def ranking(self) -> str:
+        """Name of the ranking of a pool."""
+        return self.cost if self.weights == "text" else f"{self.cost} with {self.weights} weights"
+
+    @property
+    def pools(self) -> UscrakeSettings | None:
+        """What decides its pools and their tokens: equal for variants that rank the same pools by other costs.
+
+        None if more than whole chunks is ranked, by other vectors than those of the token store.
+        """
+        has_own_vectors = self.cost == "embedding" or bool(self.ground and self.ground.layers)
+        if self.parts != "chunks" or self.grain != "chunk" or has_own_vectors:
+            return None
+        return replace(self, cost="jsd", weights="text", k=1)
 
     @property
     def max_triples(self) -> int:
