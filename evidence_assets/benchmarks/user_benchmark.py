@@ -180,12 +180,7 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
     """Read one table file (CSV, TSV or Parquet); values become text, missing values empty cells."""
     require_file(path)
     if path.suffix.lower() == ".parquet":
-        try:
-            data = pq.read_table(path)
-        except (OSError, pa.ArrowException) as error:
-            raise BadInput(f"cannot be read as Parquet ({error})", file=path) from error
-        columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in data.columns]
-        return Table(benchmark, path.name, "", tuple(data.column_names), tuple(zip(*columns, strict=True)))
+        return _read_parquet_table(path, benchmark)
     with open_bytes(path) as stream:
         sample = stream.read(SAMPLE_BYTES).decode("utf-8-sig", errors="replace")
     separator = _SEPARATOR_LINE.match(sample)
@@ -202,6 +197,15 @@ def read_table_file(path: Path, benchmark: str = "own") -> Table:
             )
             raise BadInput(message, file=path, line=number)
     return Table(benchmark, path.name, title, header, tuple(row for _, row in body))
+
+
+def _read_parquet_table(path: Path, benchmark: str) -> Table:
+    try:
+        data = pq.read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise BadInput(f"cannot be read as Parquet ({error})", file=path) from error
+    columns = [["" if value is None else str(value) for value in column.to_pylist()] for column in data.columns]
+    return Table(benchmark, path.name, "", tuple(data.column_names), tuple(zip(*columns, strict=True)))
 
 
 def _find_title(rows: Sequence[tuple[str, ...]]) -> str:

@@ -83,6 +83,10 @@ class GraphBuilder:
             nodes = merge.merge_nodes(triples, self._read_synonyms(context), folder, labels)
             return StageOutput(store_sorted("kg_nodes", show_progress(context, "nodes merged", nodes), folder))
 
+    def build_passages(self, context: StageContext) -> StageOutput:
+        """The sentences of all edges, by node and edge, with their vectors."""
+        return build_passages(context, self.name, build_fact_passages, has_edges=True)
+
     def build_edges(self, context: StageContext) -> StageOutput:
         """Edges of all triples; lineage leads to the triples of each."""
         triples = self._read_triples(context, "head", "relation", "tail", "triple_id", "source", "licence")
@@ -230,11 +234,6 @@ def build_graph(lake: Lake, builder: GraphBuilder, inform: LogFunction) -> int:
     _, arrays = build_arrays(lake, builder.name)
     build_name_vectors(lake, builder.name, profiles.load())
     for shard in range(profiles.load().shards.corpus):
-        write(
-            "passages",
-            "kg_passages",
-            lambda context: build_passages(context, builder.name, build_fact_passages, has_edges=True),
-            str(shard),
-        )
+        write("passages", "kg_passages", builder.build_passages, str(shard))
     build_file.write_text(content_id(inputs, _parts_version(lake, builder.name)), encoding="utf-8")
     return arrays.n_edges

@@ -83,7 +83,7 @@ _PROPOSAL = re.compile(
     r"\b(?:propos|suggest|recommend|offer|plan|want|hope|wish|ask|refus|declin|reject)\w*(?= (?:to|that)\b)",
     re.IGNORECASE,
 )
-"""What follows was said, and need not be so."""
+"""What follows need not be so."""
 _LINKS = {"due", "because"}
 """Words that give a reason; a row that states it may lack them."""
 _FREQUENCY = {"daily", "weekly", "monthly", "yearly", "annually", "hourly", "every", "each", "once", "twice", "times"}

@@ -243,19 +243,24 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     if words[:2] == ["how", "much"] and not {*words[2:3]} & STOP_WORDS:
         words = words[2:]
     columns = [j for j in columns if _can_answer(view, j, words)]
-    stems = [stem(word) for word in words if word not in STOP_WORDS]
-    labels = {j: collect_words(view.labels[j]) for j in columns}
-    headers = {j: collect_words(_own_header(view, j)) for j in columns}
-    matching = (
-        [j for j in columns if word in headers[j]] or [j for j in columns if word in labels[j]] for word in stems
-    )
-    # "Goal difference" for "What is the goal difference of City?", although "Goals against" has the first word, too
-    exact = [
-        max(each, key=lambda j: (len(headers[j] & {*stems}), len(labels[j] & {*stems}))) for each in matching if each
-    ]
+    exact = _find_exact(view, columns, [stem(word) for word in words if word not in STOP_WORDS])
     people = find_person_columns(view, question) if {*words[:2]} & {"who", "whose", "whom"} else ()
     related = (j for word in words for j in find_related_columns(view, word))
-    return next((j for j in (*exact, *people, *related) if j in headers), None)
+    return next((j for j in (*exact, *people, *related) if j in columns), None)
+
+
+def _find_exact(view: TableView, columns: Sequence[int], stems: Sequence[str]) -> Iterator[int]:
+    """For each of these stems, the column with it in its header, or the name of its table, and most of the others.
+
+    "What is the goal difference of City?" asks for "Goal difference", although "Goals against" has the first word, too.
+    """
+    stems_of_question = {*stems}
+    labels = {j: collect_words(view.labels[j]) for j in columns}
+    headers = {j: collect_words(_own_header(view, j)) for j in columns}
+    for word in stems:
+        matching = [j for j in columns if word in headers[j]] or [j for j in columns if word in labels[j]]
+        if matching:
+            yield max(matching, key=lambda j: (len(headers[j] & stems_of_question), len(labels[j] & stems_of_question)))
 
 
 def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:

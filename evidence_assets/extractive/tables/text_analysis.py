@@ -275,10 +275,7 @@ class TextAnalysis:
         """The numeric column that a degree word refers to; for a question, by default the only measure column."""
         view = self.view
         start = degree.start if degree is not None else 0
-        headers = degree.headers if degree is not None else frozenset[str]()
-        # "Open longest" compares no times of opening.
-        moments = {j for j in view.time_columns if headers.isdisjoint(collect_words(view.labels[j]))}
-        mentions = [item for item in self.numeric_mentions.items() if DURATION not in headers or item[0] not in moments]
+        mentions = [item for item in self.numeric_mentions.items() if not self._is_moment(item[0], degree)]
         mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         column = self._hinted_column(degree)
         # "The most expensive to build" measures the price, not the year in "Built".
@@ -294,6 +291,12 @@ class TextAnalysis:
         if degree is None or not degree.headers:
             return single_item(j for j in view.measure_columns if j not in dates)
         return single_item(view.measure_columns)
+
+    def _is_moment(self, column: int, degree: DegreeWord | None) -> bool:
+        """Whether a column has times of day, which "longest" does not compare: "open longest"."""
+        if degree is None or DURATION not in degree.headers or column not in self.view.time_columns:
+            return False
+        return degree.headers.isdisjoint(collect_words(self.view.labels[column]))
 
     def direction(self, degree: DegreeWord, column: int) -> int:
         """Direction of a degree word in a column: the older has the greater age but the earlier year."""

@@ -5,7 +5,7 @@ The tokens of a large pool do not fit in the cache of tokens, so that a pass for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import TypedDict, cast
@@ -111,12 +111,7 @@ def ranking_rows(
     ids = {(question, each): rankings.ranking_id(question, each) for question in questions for each in settings}
     hashes = {row_id: rankings.input_hash(*inputs) for inputs, row_id in ids.items()}
     writer = RowWriter(TABLE, previous, hashes, "ranking_id")
-    missing_ids = set(writer.todo)
-    questions_by_costs: dict[tuple[UscrakeSettings, ...], list[Question]] = {}
-    for question in questions:
-        costs = tuple(each for each in settings if ids[question, each] in missing_ids)
-        questions_by_costs.setdefault(costs, []).append(question)
-    questions_by_costs.pop((), None)
+    questions_by_costs = _group_by_costs(ids, set(writer.todo))
     todo = [(question, costs) for costs, group in questions_by_costs.items() for question in group]
     ranked = chain.from_iterable(rankings.rank(group, costs) for costs, group in questions_by_costs.items())
     for completed, ((question, costs), chunks_by_cost) in enumerate(zip(todo, ranked, strict=True), 1):
@@ -126,6 +121,20 @@ def ranking_rows(
         if progress:
             progress(completed, len(todo))
     return writer.finish(questions=len(questions), questions_ranked=len(todo))
+
+
+def _group_by_costs(
+    ids: Mapping[tuple[Question, UscrakeSettings], str], missing: Collection[str]
+) -> dict[tuple[UscrakeSettings, ...], list[Question]]:
+    """The questions with missing rankings, by the costs of these."""
+    missing_costs: dict[Question, list[UscrakeSettings]] = {}
+    for (question, settings), ranking_id in ids.items():
+        if ranking_id in missing:
+            missing_costs.setdefault(question, []).append(settings)
+    groups: dict[tuple[UscrakeSettings, ...], list[Question]] = {}
+    for question, costs in missing_costs.items():
+        groups.setdefault(tuple(costs), []).append(question)
+    return groups
 
 
 # What a variant reads -----------------------------------------------------------------------------------------------
@@ -169,7 +178,7 @@ class StoredRankings:
         if (positions < 0).any():
             raise StaleInput(f"{self._asset} has chunks that the corpus no longer has: materialize it again")
         scores = np.array([chunk["score"] for chunk in best])
-        kept = read_chunks(self._corpus, positions, scores)
-        for number, (text, score) in enumerate(zip(kept.texts, scores.tolist(), strict=True)):
+        best_chunks = read_chunks(self._corpus, positions, scores)
+        for number, (text, score) in enumerate(zip(best_chunks.texts, scores.tolist(), strict=True)):
             whole = Sentence(number, 0, len(text), np.zeros(0, np.int64))
-            yield build_row(self._settings, label, kept, whole, score)
+            yield build_row(self._settings, label, best_chunks, whole, score)
