@@ -119,9 +119,9 @@ def test_the_costs_of_a_pass_are_those_of_the_variants(monkeypatch: pytest.Monke
 
 @pytest.mark.long
 def test_a_variant_has_the_evidence_of_ranking_by_its_cost_alone(made_world: World, tmp_path: Path) -> None:
-    world_lake, partition = Lake(made_world.root / "data_lake"), "sample_mcqa|0"
-    lake = open_scratch_lake(world_lake, tmp_path)
-    questions = world_lake.read("questions", "questions/mcqa", partition).head(4)
+    demo, partition = Lake(made_world.root / "data_lake"), "sample_mcqa|0"
+    lake = open_scratch_lake(demo, tmp_path)
+    questions = demo.read("questions", "questions/mcqa", partition).head(4)
     lake.write("questions/mcqa", partition, {"questions": questions})
     n_reused = 0
     for name in sorted(SHARING):
@@ -131,7 +131,7 @@ def test_a_variant_has_the_evidence_of_ranking_by_its_cost_alone(made_world: Wor
             stage = stages[table]
             outputs[table] = stage.run(StageContext(lake, table, stage.key, partition))
             lake.write(stage.key, partition, {table: outputs[table].rows})
-        assert outputs["chunk_rankings"].reused == n_reused, "the first variant has written the rows of all"
+        assert outputs["chunk_rankings"].reused == n_reused, "the first variant has made the rows of all"
         n_reused = len(SHARING) * questions.height
         # A variant that the file does not have shares nothing.
         alone = build_stages(systems.open_method(ALL[name].model_copy(update={"name": "z"})))[0]

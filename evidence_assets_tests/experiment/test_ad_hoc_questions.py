@@ -20,6 +20,7 @@ from evidence_assets.experiment.corpus_building import build_corpus
 from evidence_assets.experiment.stages import build_stages
 from evidence_assets.explorer.answer_text import format_answer
 from evidence_assets.explorer.answer_view import NO_CELL, AnswerView, view_answer
+from evidence_assets.explorer.scratch_lake import OWN_FOLDERS
 from evidence_assets.lake import connect
 from evidence_assets.lake.errors import BadInput
 from evidence_assets.lake.lineage import distinct_ids, find_dangling_edges, impact, trace
@@ -83,6 +84,12 @@ def test_a_question_with_options_has_rows_and_lineage(lake: Lake) -> None:
         *(f"corpus/notes/{part}" for part in ("chunks", "embeddings", "index", "token_store")),
     ]
     assert not find_orphans(lake, assets)
+
+
+def test_a_variant_that_shares_a_pass_over_pools_ranks_them_for_a_single_question(lake: Lake) -> None:
+    assert ask(lake, "Which animal purrs?", "Bee", "Cat", system="uscrake_cosine_chunks")["answer"] == "B"
+    assert "chunk_rankings/mcqa/uscrake_jsd_chunks" in ad_hoc_questions.find_ad_hoc_assets(lake)
+    assert set(ad_hoc_questions.ANSWER_TABLES) <= set(OWN_FOLDERS), "the explorer writes no rows into another lake"
 
 
 def test_of_a_question_beyond_the_encoders_limit_the_end_is_searched(lake: Lake) -> None:

@@ -5,7 +5,7 @@ The tokens of a large pool do not fit in the cache of tokens, so that a pass for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import TypedDict, cast
@@ -73,8 +73,10 @@ class CostRankings:
 
     def rank(
         self, questions: Sequence[Question], settings: Sequence[UscrakeSettings]
-    ) -> Iterator[list[list[RankedChunk]]]:
-        """For each question, the best chunks of its options by each cost."""
+    ) -> Iterator[tuple[Question, list[list[RankedChunk]]]]:
+        """Each question with the best chunks of its options by each cost."""
+        if not questions:
+            return
         ranker = PoolRanker(settings, self.passages, self.token_encoder)
         R = settings[0].R
         for batch in batch_questions(questions, R):
@@ -83,7 +85,7 @@ class CostRankings:
             rankings = iter(ranker.rank(hypotheses, pools, self._read))
             for question in batch:
                 options = list(islice(rankings, len(question.hypotheses)))
-                yield [list(chain.from_iterable(chunks)) for chunks in zip(*options, strict=True)]
+                yield question, [list(chain.from_iterable(chunks)) for chunks in zip(*options, strict=True)]
 
     def _read(self, ranking: Ranking) -> list[list[RankedChunk]]:
         """The chunks that a hypothesis keeps by each cost."""
@@ -106,35 +108,22 @@ def ranking_rows(
 ) -> StageOutput:
     """Rows of ``chunk_rankings`` for every question and cost; rows with unchanged inputs are reused.
 
-    The costs that a question lacks are ranked in one pass.
+    One pass ranks by the costs whose rows are missing.
     """
-    ids = {(question, each): rankings.ranking_id(question, each) for question in questions for each in settings}
-    hashes = {row_id: rankings.input_hash(*inputs) for inputs, row_id in ids.items()}
+    by_id = {rankings.ranking_id(question, each): (question, each) for question in questions for each in settings}
+    hashes = {row_id: rankings.input_hash(*ranking) for row_id, ranking in by_id.items()}
     writer = RowWriter(TABLE, previous, hashes, "ranking_id")
-    questions_by_costs = _group_by_costs(ids, set(writer.todo))
-    todo = [(question, costs) for costs, group in questions_by_costs.items() for question in group]
-    ranked = chain.from_iterable(rankings.rank(group, costs) for costs, group in questions_by_costs.items())
-    for completed, ((question, costs), chunks_by_cost) in enumerate(zip(todo, ranked, strict=True), 1):
+    missing = {by_id[row_id]: row_id for row_id in writer.todo}
+    todo = list(dict.fromkeys(question for question, _ in missing))
+    costs = list(dict.fromkeys(each for _, each in missing))
+    for completed, (question, chunks_by_cost) in enumerate(rankings.rank(todo, costs), 1):
         for each, chunks in zip(costs, chunks_by_cost, strict=True):
-            writer.add(question, each, ranking_id=ids[question, each], chunks=chunks)
+            if row_id := missing.get((question, each)):
+                writer.add(question, each, ranking_id=row_id, chunks=chunks)
         writer.checkpoint()
         if progress:
             progress(completed, len(todo))
     return writer.finish(questions=len(questions), questions_ranked=len(todo))
-
-
-def _group_by_costs(
-    ids: Mapping[tuple[Question, UscrakeSettings], str], missing: Collection[str]
-) -> dict[tuple[UscrakeSettings, ...], list[Question]]:
-    """The questions with missing rankings, by the costs of these."""
-    missing_costs: dict[Question, list[UscrakeSettings]] = {}
-    for (question, settings), ranking_id in ids.items():
-        if ranking_id in missing:
-            missing_costs.setdefault(question, []).append(settings)
-    groups: dict[tuple[UscrakeSettings, ...], list[Question]] = {}
-    for question, costs in missing_costs.items():
-        groups.setdefault(tuple(costs), []).append(question)
-    return groups
 
 
 # What a variant reads -----------------------------------------------------------------------------------------------

@@ -195,11 +195,23 @@ def test_another_cost_is_ranked_without_the_stored_ones(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(CostRankings, "rank", record_rank)
     output = rank(settings, passages, PieceEncoder(), questions, context)
-    assert ranked == [(settings[-1],)] and output.reused == stored.height
+    assert ranked == [[settings[-1]]] and output.reused == stored.height
     write(context, output)
     assert context.previous_rows().filter(~((pl.col("cost") == "jsd") & (pl.col("weights") == "corpus"))).equals(stored)
     again = rank(settings, passages, PieceEncoder(), questions, context)
-    assert len(ranked) == 1 and again.reused == len(settings) * len(questions)
+    assert again.reused == len(settings) * len(questions) and again.metadata["questions_ranked"] == 0
+
+
+def test_a_question_keeps_its_rows_where_another_lacks_more_costs(tmp_path: Path) -> None:
+    passages = small_pages.passages(tmp_path)
+    settings = build_settings(R=4, k=2)
+    questions = small_pages.QUESTIONS
+    context = open_context(tmp_path / "lake")
+    write(context, rank(settings[:-1], passages, PieceEncoder(), questions[:1], context))
+    output = rank(settings, passages, PieceEncoder(), questions, context)
+    assert output.reused == len(settings) - 1
+    expected = rank(settings, passages, PieceEncoder(), questions)
+    assert as_stored(TABLE, output.rows).equals(as_stored(TABLE, expected.rows))
 
 
 def test_the_largest_k_is_kept_and_a_larger_one_is_refused(tmp_path: Path) -> None:
