@@ -5,7 +5,7 @@
 It fits on the development sets, each of which is measured by the weights of the others, and measures three kept sets by
 the weights of all. Yes and no are chosen by the packaged weights of ``bench.answers.fit_yes_no``.
 
-Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and fourteen sets
+Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and sixteen sets
 of ``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps
 its replies, so that another run asks nothing twice. An answer is right if it contains an acceptable answer (all items
 of a list) or, for yes or no, begins with the right one. The calibration error is that of the probabilities of all
@@ -28,6 +28,7 @@ from bench.answers.measure_pages import FALSE, MIN_F1, REFUSED, RIGHT, STATEMENT
 from bench.answers.short_answer_questions import (
     DEVELOPMENT_SETS,
     KEPT_SETS,
+    TRIAL_SETS,
     AnswerableQuestion,
     Documents,
     build_lake,
@@ -51,14 +52,13 @@ from evidence_assets.reasoning.written_answers import (
     DECISION_FILE,
     SIGNALS,
     WRITTEN_ANSWER,
-    WRITTEN_CHECK,
     CheckedRules,
     Decision,
     Draft,
     answer_signals,
     find_draft,
+    judge_rows,
     list_rows,
-    log_odds,
     settle_answer,
 )
 from evidence_assets.reasoning.yes_no_answers import YesNoAnswers, needs_verdict
@@ -129,7 +129,7 @@ def sample_questions() -> list[AnswerableQuestion]:
 
 def development_sets() -> tuple[dict[str, Documents], list[AnswerableQuestion]]:
     """Documents by corpus, and the questions that weights are fitted on."""
-    corpora, questions = read_other_words(DEVELOPMENT_SETS)
+    corpora, questions = read_other_words((*DEVELOPMENT_SETS, *TRIAL_SETS))
     return {**read_pages()[0], **corpora}, [*sample_questions(), *questions]
 
 
@@ -152,8 +152,8 @@ def read_items(folder: Path, corpora: dict[str, Documents], questions: Sequence[
         draft = find_draft(reply, task)
         stated_log_odds = 0.0
         if draft:
-            [(judgement, cost)] = WRITTEN_CHECK.ask_with_cost(model, [draft.check])
-            stated_log_odds = log_odds(checked_result(judgement), cost)
+            [(judgement, _)] = judge_rows(model, [draft.check])
+            stated_log_odds = checked_result(judgement)
         print(
             f"{question.corpus}: {question.text} | {reply} | {draft and draft.text} | {stated_log_odds:.2f}", flush=True
         )
@@ -268,7 +268,7 @@ def main() -> None:
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_written --lake FOLDER")
     if options.write:
-        data = "a sample of bench/answers/pages and unanswerable.jsonl, and fourteen sets of pages_other_words"
+        data = "a sample of bench/answers/pages and unanswerable.jsonl, and sixteen sets of pages_other_words"
         values = {"weights": dict(decision.weights), "min_probability": threshold}
         write_local_fit(DECISION_FILE, values, "fit_written", data, MAX_FALSE)
 

@@ -73,6 +73,8 @@ DEVELOPMENT_SETS = (
     "fourteenth",
 )
 """Sets of ``OTHER_WORDS`` that weights are fitted on."""
+TRIAL_SETS = ("eighteenth", "nineteenth")
+"""Sets of ``OTHER_WORDS`` from trials: each is a folder of a library and of a company, as their people keep it."""
 KEPT_SETS = ("fifteenth", "sixteenth", "seventeenth")
 """Sets of ``OTHER_WORDS`` that are only measured."""
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, islice, pairwise
 from pathlib import Path
 
 from evidence_assets.lake.ids import content_id
@@ -332,6 +332,19 @@ class RowCheck:
 
     question: str
     rows: tuple[EvidenceItem, ...]
+    in_context: bool = False
+    """Whether the rows are read with the heading and the sentence before them."""
+
+    @property
+    def text(self) -> str:
+        """The rows as the model reads them."""
+        return "\n".join(row.text_in_context if self.in_context else row.titled_text for row in self.rows)
+
+    @property
+    def forms(self) -> tuple[RowCheck, ...]:
+        """The rows alone and, if they have another text there, in their context."""
+        read_in_context = replace(self, in_context=True)
+        return (self,) if read_in_context.text == self.text else (self, read_in_context)
 
 
 @dataclass(frozen=True)
@@ -430,7 +443,7 @@ def check_request(check: RowCheck, prompts: Prompts = PACKAGED) -> Request:
     request = prompts.customize(CHECK).request(
         LETTER_TOKENS,
         JUDGEMENTS,
-        text="\n".join(row.text_in_context for row in check.rows),
+        text=check.text,
         question=json.dumps(check.question, ensure_ascii=False),
         letters="A) yes\nB) no",
     )
@@ -453,6 +466,23 @@ def log_odds(is_stated: bool, cost: ReplyCost | None) -> float:
         yes, no = cost.choice_log_probs
         return max(-MAX_LOGIT, min(MAX_LOGIT, yes - no))
     return UNRATED if is_stated else -UNRATED
+
+
+def judge_rows(model: LanguageModel, checks: Sequence[RowCheck]) -> list[tuple[float | Failure, ReplyCost | None]]:
+    """Log odds that rows state what their question asks for: the mean of those without and with their context.
+
+    In its context, "It has forty-two members" says who has; but a small model then takes more rows for an answer.
+    """
+    forms = [check.forms for check in checks]
+    judgements = iter(WRITTEN_CHECK.ask_with_cost(model, list(chain.from_iterable(forms))))
+    judged: list[tuple[float | Failure, ReplyCost | None]] = []
+    for each in forms:
+        replies = list(islice(judgements, len(each)))
+        failure = next((result for result, _ in replies if isinstance(result, Failure)), None)
+        odds = [log_odds(result, cost) for result, cost in replies if not isinstance(result, Failure)]
+        cost = ReplyCost.total([cost for _, cost in replies])
+        judged.append((failure or sum(odds) / len(odds), cost))
+    return judged
 
 
 class CheckedRules:
@@ -480,12 +510,12 @@ class CheckedRules:
                 rows = tuple(row for row in task.texts if row.evidence_id in result.evidence_ids)
                 if rows:
                     checks[number] = RowCheck(task.question.text, rows)
-        judgements = WRITTEN_CHECK.ask_with_cost(self._model, list(checks.values()))
-        for number, (is_stated, cost) in zip(checks, judgements, strict=True):
+        judgements = judge_rows(self._model, list(checks.values()))
+        for number, (stated_log_odds, cost) in zip(checks, judgements, strict=True):
             by_rules = results[number]
-            if isinstance(is_stated, Failure):
-                by_rules = is_stated
-            elif log_odds(is_stated, cost) < MIN_LOG_ODDS:
+            if isinstance(stated_log_odds, Failure):
+                by_rules = stated_log_odds
+            elif stated_log_odds < MIN_LOG_ODDS:
                 by_rules = NO_ANSWER
             results[number] = replace(by_rules, reply=ReplyCost.total([by_rules.reply, cost]))
         return results
@@ -548,12 +578,12 @@ class WrittenAnswers:
 
     def _judge_drafts(self, drafts: Mapping[int, Draft], results: list[ShortAnswer | Failure]) -> None:
         """Replace the results by their drafts, if these are probable enough; costs are added."""
-        judgements = WRITTEN_CHECK.ask_with_cost(self._model, [draft.check for draft in drafts.values()])
-        for (number, draft), (is_stated, cost) in zip(drafts.items(), judgements, strict=True):
+        judgements = judge_rows(self._model, [draft.check for draft in drafts.values()])
+        for (number, draft), (stated_log_odds, cost) in zip(drafts.items(), judgements, strict=True):
             by_rules = results[number]
             answer: ShortAnswer | Failure = by_rules
-            if isinstance(is_stated, Failure):
-                answer = is_stated
+            if isinstance(stated_log_odds, Failure):
+                answer = stated_log_odds
             elif isinstance(by_rules, ShortAnswer):
-                answer = settle_answer(draft, by_rules, log_odds(is_stated, cost), self._decision)
+                answer = settle_answer(draft, by_rules, stated_log_odds, self._decision)
             results[number] = replace(answer, reply=ReplyCost.total([by_rules.reply, cost]))

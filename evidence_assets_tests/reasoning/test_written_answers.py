@@ -144,13 +144,14 @@ def test_what_was_only_proposed_is_not_carried_and_spellings_of_a_clock_time_are
     assert (answer(question, reply, rows=rows).answer is not None) == is_kept
 
 
-def test_rows_are_judged_with_their_title_heading_and_the_sentence_before() -> None:
+def test_rows_are_judged_alone_and_with_the_heading_and_the_sentence_before() -> None:
     why = json.dumps({"title": "Rules", "context": "Rules May I bring a dog? Yes, on a lead."})
     row = EvidenceItem("w", "sentence", "d", "", "It waits\n at the gate.", why=why)
-    request = check_request(RowCheck("Where does my dog wait?", (row,)))
-    assert "\nRules: May I bring a dog? Yes, on a lead. It waits at the gate.\n" in request.user
-    plain = check_request(RowCheck("Where does my dog wait?", (EvidenceItem("w", "sentence", "d", "", "It waits."),)))
-    assert "\nIt waits.\n" in plain.user
+    alone, in_context = RowCheck("Where does my dog wait?", (row,)).forms
+    assert "\nRules: It waits at the gate.\n" in check_request(alone).user
+    assert "\nRules: May I bring a dog? Yes, on a lead. It waits at the gate.\n" in check_request(in_context).user
+    plain = RowCheck("Where does my dog wait?", (EvidenceItem("w", "sentence", "d", "", "It waits."),))
+    assert plain.forms == (plain,), "a row without a context is read once"
 
 
 KILN_ROWS = (
@@ -331,6 +332,18 @@ def test_an_answer_of_the_rules_stays_unless_the_model_doubts_its_row(judgement:
     for answer_without_call in (NO_ANSWER, verdict):
         assert CheckedRules(model, OneAnswer(answer_without_call)).answer(tasks) == [answer_without_call]
     assert model.usage["model_tasks"] == 3
+
+
+@pytest.mark.parametrize(("in_context", "is_kept"), [("A", True), ("B", False)])
+def test_the_judgements_of_rows_alone_and_in_their_context_both_count(in_context: str, is_kept: bool) -> None:
+    row = EvidenceItem("w", "sentence", "d", "", "They wait at the gate.", why=json.dumps({"context": "Dogs"}))
+    generator = ScriptedGenerator(lambda request: in_context if "Dogs They" in request.user else "A")
+    by_rules = ShortAnswer("at the gate", "answered", ("at the gate",), ("w",), 0.9)
+    task = ShortTask(make_question("Where do dogs wait?"), (), (row,))
+    assert CheckedRules(LanguageModel(generator), OneAnswer(by_rules)).answer([task]) == [
+        by_rules if is_kept else NO_ANSWER
+    ]
+    assert len(generator.requests) == 2
 
 
 class RatingGenerator(ScriptedGenerator):
