@@ -168,7 +168,8 @@ class StageContext:
         ``completed``: What was there before, which the rate leaves out.
         """
         reporter = ProgressReporter(label, self.inform, detail)
-        reporter.start_round(completed)
+        if completed:
+            reporter.start_round(completed)
         return reporter
 
 

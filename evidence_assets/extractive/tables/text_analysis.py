@@ -29,7 +29,6 @@ _NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')}|(?<=only )one|(?<=exactly )one)\b", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
-DURATION = stem("duration")
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
@@ -294,7 +293,7 @@ class TextAnalysis:
 
     def _is_moment(self, column: int, degree: DegreeWord | None) -> bool:
         """Whether a column has times of day, which "longest" does not compare: "open longest"."""
-        if degree is None or DURATION not in degree.headers or column not in self.view.time_columns:
+        if degree is None or stem("duration") not in degree.headers or column not in self.view.time_columns:
             return False
         return degree.headers.isdisjoint(collect_words(self.view.labels[column]))
 
