@@ -178,9 +178,10 @@ def test_a_step_that_variants_share_is_timed_once(instance: dg.DagsterInstance, 
         for table, seconds in (("evidence", 0.5), ("chains", 1.0), ("predictions", 2.0)):
             record_pace(instance, f"{table}/{variant.key}", "sample_mcqa|0", seconds)
     timed = set[str]()
-    works = [plan_work(each, all_benchmarks()["sample_mcqa"], lake, instance, timed=timed) for each in costs]
+    sizes = BenchmarkSizes(lake)
+    works = [plan_work(each, all_benchmarks()["sample_mcqa"], sizes, instance, timed=timed) for each in costs]
     assert [work.seconds for work in works] == [3 * 63.5, 3 * 3.5]
-    (alone,) = (plan_work(each, all_benchmarks()["sample_mcqa"], lake, instance) for each in costs[1:])
+    alone = plan_work(costs[1], all_benchmarks()["sample_mcqa"], sizes, instance)
     assert alone.seconds == 3 * 63.5
 
 
