@@ -191,7 +191,7 @@ def ask_explorer(console: Console, project: Path) -> None:
 
 def _wait_for_page(address: str) -> str:
     """The text of a page, as soon as its server answers."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while True:
         try:
             return httpx2.get(address, timeout=60).raise_for_status().text

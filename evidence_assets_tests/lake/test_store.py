@@ -137,7 +137,7 @@ def test_a_full_disk_is_a_clear_error_and_the_old_partition_stays(lake: Lake) ->
     queue = context.Queue()
     process = context.Process(target=_write_on_full_disk, args=(str(lake.root), queue))
     process.start()
-    message = queue.get(timeout=60)
+    message = queue.get(timeout=300)
     process.join()
     assert "no space left to write" in message and "unchanged" in message
     assert path.read_bytes() == before

@@ -18,7 +18,7 @@ from evidence_assets.assets.run_liveness import FOLLOW_JOB, raise_interruptions
 
 pytestmark = pytest.mark.slow
 NAMES = ("left", "right", "sink")
-PATIENCE = 60.0
+PATIENCE = 300.0
 
 
 def folder() -> Path:

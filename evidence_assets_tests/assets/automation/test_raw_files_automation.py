@@ -117,7 +117,7 @@ def test_a_deleted_folder_is_reported_and_not_retried_for_ever(follower: Followe
 # Dagster's daemon
 
 
-def wait_until(is_done: Callable[[], Any], log: Path, seconds: float = 120) -> Any:
+def wait_until(is_done: Callable[[], Any], log: Path, seconds: float = 300) -> Any:
     deadline = time.monotonic() + seconds
     while not (value := is_done()):
         assert time.monotonic() < deadline, log.read_text()[-3000:]
