@@ -14,6 +14,7 @@ from evidence_assets.extractive.spans.comparisons import compare_statements
 from evidence_assets.extractive.spans.complete_statements import find_complete_statement
 from evidence_assets.extractive.spans.features import find_spans
 from evidence_assets.extractive.spans.frequent_questions import find_text_below
+from evidence_assets.extractive.spans.life_dates import find_life_date, lacks_event
 from evidence_assets.extractive.spans.matching_sentences import find_matching_answer
 from evidence_assets.extractive.spans.passages import Passage, split_passages
 from evidence_assets.extractive.spans.statements import describe_statements, find_statement, load_statement_weights
@@ -66,10 +67,11 @@ class ExtractiveShortAnswers:
 
     With texts alone, the answer is the first of these: the text below the question, if a text has it
     (:mod:`.spans.frequent_questions`); the sentence that defines the term of the question, as ``stated``
-    (:mod:`evidence_assets.text.definitions`); the result of a comparison (:mod:`.spans.comparisons`); what a sentence
-    has besides the question (:mod:`.spans.matching_sentences`); yes or no (:mod:`.spans.yes_no`); a span of a sentence
-    (:mod:`.spans.choice`), with its expected F1 as confidence. Otherwise a statement that answers the question as a
-    whole (:mod:`.spans.statements`), or has its words and an answer of its kind (:mod:`.spans.complete_statements`), is
+    (:mod:`evidence_assets.text.definitions`); the result of a comparison (:mod:`.spans.comparisons`); a date of birth
+    or death after a name (:mod:`.spans.life_dates`); what a sentence has besides the question
+    (:mod:`.spans.matching_sentences`); yes or no (:mod:`.spans.yes_no`); a span of a sentence (:mod:`.spans.choice`),
+    with its expected F1 as confidence. Otherwise a statement that answers the question as a whole
+    (:mod:`.spans.statements`), or has its words and an answer of its kind (:mod:`.spans.complete_statements`), is
     ``stated``.
     """
 
@@ -125,7 +127,8 @@ class ExtractiveShortAnswers:
         definition = None if below else _find_definition(question, passages)
         if definition is not None:
             return _state(definition, THRESHOLDS.yes_no_confidence)
-        cited = below or compare_statements(question, passages) or find_matching_answer(question, task.texts, passages)
+        cited = below or compare_statements(question, passages) or find_life_date(question, passages)
+        cited = cited or find_matching_answer(question, task.texts, passages)
         if cited is not None:
             step = ChainStep(cited.text, cited.evidence_ids, cited.quoted)
             return ShortAnswer.of_steps([step], THRESHOLDS.yes_no_confidence)
@@ -141,12 +144,14 @@ class ExtractiveShortAnswers:
         """The span or the statement that probably answers a question."""
         finder = cache(partial(find_spans, encoder=self._encoder))
         choice = find_answer(question, passages, finder, self._weights)
-        if choice is not None:
+        if choice is not None and not lacks_event(question, choice.candidate.passage.text):
             answer = choice.candidate.text
             return ShortAnswer(answer, "answered", (answer,), _cite(choice.candidate.passage), choice.confidence)
         described = describe_statements(question, passages, self._encoder, finder, self._weights)
         statement = find_statement(described, question, self._statement_weights)
-        return NO_ANSWER if statement is None else _state(statement.passage, statement.probability)
+        if statement is None or lacks_event(question, statement.passage.text):
+            return NO_ANSWER
+        return _state(statement.passage, statement.probability)
 
     def _answer_by_facts(self, task: ShortTask) -> ShortAnswer:
         weights = self._reading_weights

@@ -413,10 +413,8 @@ def _are_comparable(analysis: TextAnalysis) -> bool:
     )
     if any(degree.headers and degree.headers.isdisjoint(measured) for degree in analysis.degrees):
         return False  # "Which items are heavier in Lindau than in Bregenz?" asks for no prices
-    # "Did the price rise from 2023 to 2024?" measures no sales, if only these have years. "How much" measures nothing.
-    amounts = {match.end() for match in pattern("amount_question").finditer(analysis.text)}
-    mentions = {j: m for j, m in analysis.numeric_mentions.items() if m.end not in amounts}
-    others = {j for j, mention in mentions.items() if mention not in columns.values()}
+    # "Did the price rise from 2023 to 2024?" measures no sales, if only these have years.
+    others = {j for j, mention in analysis.named_measures.items() if mention not in columns.values()}
     return others <= columns.keys() | {condition.column for condition in analysis.find_conditions()}
 
 

@@ -29,7 +29,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = f"36-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
+    version = f"37-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
 
     def is_statement(self, text: str) -> bool:
         """Whether a text is a claim to verify instead of a question."""

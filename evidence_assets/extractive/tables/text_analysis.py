@@ -199,6 +199,12 @@ class TextAnalysis:
         """The first mention of each mentioned numeric column."""
         return {column: mention for column, mention in self.columns.items() if column in self.view.numeric_columns}
 
+    @property
+    def named_measures(self) -> dict[int, Mention]:
+        """``numeric_mentions`` without those by "how much", which names no measure: "How much longer is it?"."""
+        amounts = {match.end() for match in pattern("amount_question").finditer(self.text)}
+        return {column: mention for column, mention in self.numeric_mentions.items() if mention.end not in amounts}
+
     @cached_property
     def _column_names(self) -> tuple[tuple[int, Mention], ...]:
         names = self.view.name_columns
@@ -274,9 +280,10 @@ class TextAnalysis:
         """The numeric column that a degree word refers to; for a question, by default the only measure column."""
         view = self.view
         start = degree.start if degree is not None else 0
-        mentions = [item for item in self.numeric_mentions.items() if not self._is_moment(item[0], degree)]
-        mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         column = self._hinted_column(degree)
+        measures = self.numeric_mentions if column is None else self.named_measures
+        mentions = [item for item in measures.items() if not self._is_moment(item[0], degree)]
+        mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
         # "The most expensive to build" measures the price, not the year in "Built".
         if mentioned is not None and (column is None or mentioned[0] not in view.date_columns):
             return mentioned[0]

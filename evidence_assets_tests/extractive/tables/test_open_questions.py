@@ -66,6 +66,19 @@ def test_the_other_words_of_a_question_choose_among_similar_columns(question: st
     assert list_options(VEHICLES, question)[0] == answer
 
 
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How much longer is the Otter than the Heron?", "5.3"),
+        ("How much more expensive is the Otter than the Heron?", "12"),
+        ("How much does the Otter cost?", "20"),
+    ],
+)
+def test_how_much_names_no_column_beside_a_word_that_measures_another(question: str, answer: str) -> None:
+    boats = TableView.of("", ["boat", "price_eur", "length_m"], [["Heron", "8", "6.2"], ["Otter", "20", "11.5"]])
+    assert list_options(boats, question)[0] == answer
+
+
 def test_times_of_day_are_no_durations() -> None:
     rows = [["Tuesday", "10:00", "18:00"], ["Wednesday", "11:00", "20:00"], ["Friday", "12:00", "19:00"]]
     hours = TableView.of("", ["Day", "Shop opens", "Shop closes"], rows)
