@@ -121,14 +121,24 @@ def ask(  # noqa: PLR0913 - one parameter per option
 def _ask_each(
     sources: OpenedSources, texts: Sequence[str], choice: SystemChoice, *, as_json: bool, show_all: bool
 ) -> None:
-    """Answer and print question by question."""
+    """Answer and print question by question; of several, one that cannot be asked does not stop the others."""
     questions, options = _split_texts(texts)
+    failed = 0
     for number, text in enumerate(questions):
         if number and not as_json:
             out.print()
         start = time.monotonic() if number else STARTED  # the first answer waits for imports and the corpus
-        best, *others = _answer_all(sources, text, options, choice)
+        try:
+            best, *others = _answer_all(sources, text, options, choice)
+        except (BadInput, StaleInput) as error:
+            if texts:
+                raise
+            failed += 1
+            _print_error(text.strip(), str(error), as_json=as_json)
+            continue
         _print_answer(best, others, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
+    if failed:
+        raise BadInput(f"questions that could not be asked: {failed}")
 
 
 def _read_tables(file: Path) -> list[Table]:
@@ -501,6 +511,12 @@ def _print_answer(
     if rest := (0 if show_all else len(view.other_evidence)):
         out.print(f"{rest} other row{'s' * (rest > 1)} of evidence: --all", style="dim")
     out.print(f"{seconds:.1f} s", style="dim")
+
+
+def _print_error(question: str, error: str, *, as_json: bool) -> None:
+    """Print why a question could not be asked."""
+    if not print_if_json(as_json, {"question": question, "status": "failed", "error": error}, indent=None):
+        out.print(strip_controls(f"{question}\n\nnot asked: {error}"))
 
 
 def select_clearest(answers: Iterable[PredictionRow]) -> PredictionRow:

@@ -88,7 +88,7 @@ def table_options(view: TableView, question: str) -> list[str]:
     """Options for a question without any, from the cells of a table."""
     options = TABLE_SOLVER.list_options(view, question)[:MAX_OPTIONS]
     if len(options) < 2:
-        raise BadInput("the table has fewer than two cells below its header: give options, or another table")
+        raise BadInput("no two cells of the table can answer this: use words of its header and cells, or give options")
     return options
 
 

@@ -48,6 +48,8 @@ _WHERE_IS = re.compile(r"where(?: is| are|['’]s)\b", re.IGNORECASE)
 PLACE_WORDS = frozenset({"in", "at", "place", "location", "located", "near", "from"})
 """Words of relations that lead to a place."""
 
+SETTLEMENTS = frozenset({"town", "city", "village"})
+
 
 def _names_place(relation_words: str) -> bool:
     return not PLACE_WORDS.isdisjoint(map(str.casefold, split_words(relation_words)))
@@ -252,9 +254,16 @@ class _QuestionView:
     def asks_beyond(self, path: FactPath) -> bool:
         """Whether a question asks for the place of an end that has one, not for the end.
 
-        A town in a country is no country, and "where is the yard that built it?" asks for the place of the yard.
+        A town in a country is no country, somebody who works at a hospital works in the town where it is, and "where is
+        the yard that built it?" asks for the place of the yard.
         """
-        return self.head.casefold() in ("country", "continent") or (self.asks_where and not path.leads_to_place)
+        head = self.head.casefold()
+        is_in_town = path.leads_to_place and "in" in split_words(path.facts[-1].relation_words)
+        return (
+            head in ("country", "continent")
+            or (head in SETTLEMENTS and not is_in_town)
+            or (self.asks_where and not path.leads_to_place)
+        )
 
     def is_met_by(self, path: FactPath) -> bool:
         """Whether a path says what the question asks for, and no more.

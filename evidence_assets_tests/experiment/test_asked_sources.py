@@ -274,6 +274,19 @@ def test_what_others_say_is_printed_below_the_answer(club: Path) -> None:
     assert unknown.exit_code == 1 and "no table has all names and a word of the question" in unknown.output
 
 
+def test_a_question_that_no_table_can_answer_does_not_stop_the_others(club: Path) -> None:
+    questions = "When does an oar close?\nWhat is the price of an oar?\n"
+    table = ["--table", str(club / "prices.csv")]
+    result = ask(club, *table, questions=questions)
+    assert result.exit_code == 1 and "answer: 85 (answered" in result.stdout
+    assert "When does an oar close?\n\nnot asked: no two cells of the table can answer this" in result.stdout
+    assert "questions that could not be asked: 1" in result.stderr
+    failed, answered = map(json.loads, ask(club, *table, "--json", questions=questions).stdout.splitlines())
+    assert (failed["status"], answered["answer_text"]) == ("failed", "85")
+    alone = ask(club, "When does an oar close?", *table)
+    assert alone.exit_code == 1 and "no two cells of the table can answer this" in alone.stderr
+
+
 def test_the_tables_of_a_markdown_file_are_asked_without_its_text(club: Path) -> None:
     result = ask(club, "Which boat has the most seats?", "--table", str(club / "rules.md"))
     assert "answer: Swan (answered, probability" in result.stdout and "table rules.md@" in result.stdout

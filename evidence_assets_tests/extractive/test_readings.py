@@ -29,6 +29,9 @@ TRIPLES = (
     ("Velten Frameworks", "supplies", "frames"),
     ("Velten Frameworks", "located in", "Goerlitz"),
     ("Clara Nemeth", "teaches", "Mila Horak"),
+    ("Old Tannery", "located in", "Sulzbach"),
+    ("Petra Lang", "coaches", "Lena Roth"),
+    ("Petra Lang", "runs", "Reed Café"),
 )
 FACTS = tuple(
     ShortFact(f"e{number}", head, relation, tail, f"{head} {relation} {tail}")
@@ -61,6 +64,10 @@ def solve(question: str) -> ShortAnswer:
         ("Where is the company that supplies frames?", "Goerlitz"),
         ("Who delivers the frames?", "Velten Frameworks"),
         ("Who gives lessons to Mila Horak?", "Clara Nemeth"),
+        ("In which town does Ida Solheim work?", "Sulzbach"),
+        ("In which city was Ida Solheim born?", "Bergen"),
+        ("Who trains Lena Roth?", "Petra Lang"),
+        ("Who manages the Reed Café?", "Petra Lang"),
     ],
 )
 def test_a_question_on_the_relation_of_a_path_is_answered(question: str, expected: str) -> None:

@@ -9,6 +9,7 @@ from evidence_assets.extractive.tables.mentions import find_named_column, find_p
 from evidence_assets.extractive.tables.operations import Outcome, format_number
 from evidence_assets.extractive.tables.questions import (
     asks_for_number,
+    asks_when,
     compute_outcome,
     find_value_column,
     rate_contexts,
@@ -24,7 +25,7 @@ _QUESTION = re.compile(r"(?:which|what|who|whom|whose|when|where|how)\b", re.IGN
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 _NOTE = re.compile(r"(?=[a-z])(?!.*(?:\.|\b(?:is|are|was|were|has|have|had)\b)).*\b(?:of|for)\b")
 """A note such as "price of the blue one"; a statement has a capital letter, a verb or a full stop."""
-_PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for"))
+_PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for", "since", "until", "till", "by"))
 
 
 def is_statement(text: str) -> bool:
@@ -49,7 +50,8 @@ def _list_texts(view: TableView, question: str, named: int | None) -> list[str]:
     analysis = analyze_text(view, question, is_question=True)
     if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
         is_named = named is not None or analysis.rows
-        return _rank_cells(view, question, named if is_named else _find_requested_column(analysis, None))
+        column = named if is_named else _find_requested_column(analysis, None)
+        return [] if column is None and asks_when(question) else _rank_cells(view, question, column)
     number = format_number(outcome.number)
     if asks_for_number(outcome, question):
         cells = (cell for row in view.grid[1:] for cell in row if cell.values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -29,6 +30,7 @@ _MAX_OTHER_SUPPORT = 0.3
 MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the question: ranked, but not supported
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
 _MANY_OPTIONS = 12  # people give fewer: these are cells
+_WHEN = re.compile(r"(?:(?:since|until|till|from|by) )?when\b", re.IGNORECASE)
 _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
 
 
@@ -58,14 +60,24 @@ def _rate_alternative(option: str, text: str) -> float:
 
 @lru_cache(maxsize=64)  # called for each option of a question
 def find_value_column(view: TableView, question: str) -> int | None:
-    """The column that a question names; if it names a row or begins with "how", another one than the rows' names."""
-    names_row = question.casefold().startswith(("when ", "how ", "what does ", "what do ", "what did "))
+    """The column that a question names; if it names a row or begins with "how", another one than the rows' names.
+
+    "When" asks for no name, unless names are times or dates.
+    """
+    names_row = asks_when(question) or question.casefold().startswith(("how ", "what does ", "what do ", "what did "))
     if names_row or analyze_text(view, question, is_question=True).rows:
         # "When does bus 14 arrive?" and "When does the bus at Park leave?" name a row by its bus.
         others = find_named_column(view, question, [j for j in view.columns if j not in view.name_columns])
         if others is not None:
             return others
+    if asks_when(question):
+        return find_named_column(view, question, sorted(view.date_columns | view.time_columns))
     return find_named_column(view, question)
+
+
+def asks_when(question: str) -> bool:
+    """Whether a question asks when, since when or until when."""
+    return _WHEN.match(question) is not None
 
 
 @lru_cache(maxsize=64)  # called for each option of a question

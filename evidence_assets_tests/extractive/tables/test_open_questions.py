@@ -108,6 +108,18 @@ def test_several_cells_are_no_list_with_a_number_of_what_the_table_lacks(questio
     assert asks_for_list(CUPS, question) == expected
 
 
+def test_no_name_says_when() -> None:
+    crews = TableView.of(
+        "",
+        ["boat", "coach", "trains on", "bought"],
+        [["Kestrel", "Tobias Renn", "Wednesday", "1999"], ["Old Cormorant", "Walter Pryce", "Sunday", "1961"]],
+    )
+    assert list_options(crews, "Since when has Walter Pryce mended the boats?") == []
+    assert list_options(crews, "When has Walter Pryce mended the boats?") == []
+    assert list_options(crews, "When was the Kestrel bought?")[0] == "1999"
+    assert list_options(crews, "Since when does the club own boats bought by Walter Pryce?")[0] == "1961"
+
+
 def test_the_name_in_a_question_is_no_answer() -> None:
     for question, status in (("Who made the tin cup?", "insufficient"), ("What colour is the tin cup?", "answered")):
         options = list_options(CUPS, question)
