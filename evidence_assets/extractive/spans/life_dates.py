@@ -52,16 +52,16 @@ def find_life_date(question: str, passages: Sequence[Passage]) -> CitedAnswer | 
     if event is None or focus.kind != "time":
         return None
     names = {word.stem for word in focus.words[1:] if word.is_capital}
-    asked = {each for word in find_meanings(question) if event in word.meanings for each in word.stems}
+    event_stems = {each for word in find_meanings(question) if event in word.meanings for each in word.stems}
     words = [focus.words[n] for n in focus.content]
-    others = {word.stem for word in words if not word.is_capital and stem(word.text) not in asked}
-    found = [
+    others = {word.stem for word in words if not word.is_capital and stem(word.text) not in event_stems}
+    answers = [
         answer
         for passage in passages
         if others <= {word.stem for word in split_tokens(passage.text)}
         for answer in _find_in_passage(event, names, passage)
     ]
-    return found[0] if names and len({answer.text for answer in found}) == 1 else None
+    return answers[0] if names and len({answer.text for answer in answers}) == 1 else None
 
 
 def _find_in_passage(event: Event, names: set[str], passage: Passage) -> Iterator[CitedAnswer]:

@@ -48,10 +48,8 @@ def _list_texts(view: TableView, question: str, named: int | None) -> list[str]:
     """As :func:`list_options`; ``named``: The column that the question asks for."""
     outcome = compute_outcome(view, question)
     analysis = analyze_text(view, question, is_question=True)
-    if outcome is None:  # "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column
-        is_named = named is not None or analysis.rows
-        column = named if is_named else _find_requested_column(analysis, None)
-        return [] if column is None and asks_when(question) else _rank_cells(view, question, column)
+    if outcome is None:
+        return _list_cells(analysis, question, named)
     number = format_number(outcome.number)
     if asks_for_number(outcome, question):
         cells = (cell for row in view.grid[1:] for cell in row if cell.values)
@@ -63,6 +61,16 @@ def _list_texts(view: TableView, question: str, named: int | None) -> list[str]:
         return ranked
     of_rows = {number, *(text for i in outcome.rows for text in view.row_texts(i).values())}
     return [number, *(text for text in ranked if text not in of_rows)]
+
+
+def _list_cells(analysis: TextAnalysis, question: str, named: int | None) -> list[str]:
+    """The cells of the requested column, or of all; none if "when" asks for no column.
+
+    "Who is in Sales?" asks for names, "Who is the manager of Ana Lima?" for no column.
+    """
+    is_named = named is not None or analysis.rows
+    column = named if is_named else _find_requested_column(analysis, None)
+    return [] if column is None and asks_when(question) else _rank_cells(analysis.view, question, column)
 
 
 def _lacks_cell(view: TableView, question: str, column: int) -> bool:

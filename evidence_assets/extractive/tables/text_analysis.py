@@ -279,14 +279,11 @@ class TextAnalysis:
     def find_measured_column(self, degree: DegreeWord | None) -> int | None:
         """The numeric column that a degree word refers to; for a question, by default the only measure column."""
         view = self.view
-        start = degree.start if degree is not None else 0
         column = self._hinted_column(degree)
-        measures = self.numeric_mentions if column is None else self.named_measures
-        mentions = [item for item in measures.items() if not self._is_moment(item[0], degree)]
-        mentioned = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
+        mentioned = self._find_mentioned_measure(degree, is_hinted=column is not None)
         # "The most expensive to build" measures the price, not the year in "Built".
-        if mentioned is not None and (column is None or mentioned[0] not in view.date_columns):
-            return mentioned[0]
+        if mentioned is not None and (column is None or mentioned not in view.date_columns):
+            return mentioned
         if column is not None or not self.is_question:
             return column
         dates = view.date_columns | view.time_columns
@@ -297,6 +294,14 @@ class TextAnalysis:
         if degree is None or not degree.headers:
             return single_item(j for j in view.measure_columns if j not in dates)
         return single_item(view.measure_columns)
+
+    def _find_mentioned_measure(self, degree: DegreeWord | None, *, is_hinted: bool) -> int | None:
+        """The mentioned numeric column nearest to a degree word; without "how much" if the word hints at a column."""
+        start = degree.start if degree is not None else 0
+        measures = self.named_measures if is_hinted else self.numeric_mentions
+        mentions = [item for item in measures.items() if not self._is_moment(item[0], degree)]
+        nearest = min(mentions, key=lambda item: (not item[1].is_whole, abs(item[1].start - start)), default=None)
+        return None if nearest is None else nearest[0]
 
     def _is_moment(self, column: int, degree: DegreeWord | None) -> bool:
         """Whether a column has times of day, which "longest" does not compare: "open longest"."""

@@ -16,8 +16,8 @@ FOUNDED = "The club was founded in 1911 by Anna Falk (1880–1951), a teacher."
 
 def answer(question: str, *texts: str) -> str | None:
     items = [EvidenceItem(f"e{n}", "sentence", "d", "", text) for n, text in enumerate(texts)]
-    found = find_life_date(question, split_passages(items))
-    return None if found is None else found.text
+    date = find_life_date(question, split_passages(items))
+    return None if date is None else date.text
 
 
 @pytest.mark.parametrize(
