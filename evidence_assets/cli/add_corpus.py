@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,6 +67,8 @@ def add_corpus(lake: Lake, name: str, folder: Path, log: LogFunction = discard_m
     if changed:
         with replacing_folder(raw) as temporary:
             copy_files(files.documents | files.tables, temporary)
+        if files.tables:
+            log(f"files with tables ({len(files.tables)}): {_join_names(files.tables)}")
     if not is_declared:
         declaration = lake.root / DECLARATIONS_FOLDER / "corpus" / name
         write_declarations(declaration, ("corpus.Corpus", {"name": name, "folder": raw_folder}))
@@ -117,9 +120,14 @@ def _find_files(folder: Path, log: LogFunction) -> tuple[dict[str, Path], dict[s
     documents = {path.relative_to(folder).as_posix(): path for path in corpus_files(folder, others)}
     tables = {path.relative_to(folder).as_posix(): path for path in others if _is_table(path)}
     if skipped := [path for path in others if not _is_table(path)]:
-        names = ", ".join(path.relative_to(folder).as_posix() for path in skipped[:MAX_NAMED_FILES])
+        names = _join_names(path.relative_to(folder).as_posix() for path in skipped)
         log(f"skipped files, which are empty or neither documents nor tables ({len(skipped)}): {names}")
     return documents, tables
+
+
+def _join_names(files: Iterable[str]) -> str:
+    """The first files of several."""
+    return ", ".join(islice(files, MAX_NAMED_FILES))
 
 
 def _is_table(path: Path) -> bool:

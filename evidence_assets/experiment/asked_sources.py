@@ -311,7 +311,7 @@ def rank_answers(answers: Sequence[tuple[str, float | None]]) -> list[int]:
             (
                 position
                 for position, (status, confidence) in enumerate(answers)
-                if status == "ambiguous" and (confidence is None or confidence >= MIN_AMBIGUOUS_CONFIDENCE)
+                if status == "ambiguous" and (confidence or 0.0) >= MIN_AMBIGUOUS_CONFIDENCE
             ),
             0,
         )

@@ -237,9 +237,8 @@ class ProgressReporter:
             return
         self._last_report = time_s
         rate = n_timed / elapsed_s
-        of_total, left = (
-            ("", "") if total is None else (f" of {total:,}", f", {(total - completed) / rate:,.0f} s left")
-        )
+        of_total = "" if total is None else f" of {total:,}"
+        left = "" if total in (None, completed) else f", {(total - completed) / rate:,.0f} s left"
         pace = f"{rate:,.1f} per second" if rate >= 1 else f"{1 / rate:,.1f} s each"
         more = f"; {self._detail()}" if self._detail else ""
         self._inform(f"{self._label}: {completed:,}{of_total}, {pace}{left}{more}")

@@ -149,7 +149,7 @@ class AnswerView(AnswerRows):
         row = self.prediction
         answer = plain_text(row["answer"] or "")
         status = row["status"]
-        if not answer or status == "insufficient":
+        if not answer or status == "insufficient" or self._is_unconfirmed:
             if (item := self.closest_statement) is None:
                 return f"{NOTHING if self._reads_documents else NO_ANSWER}."
             return f"{NOT_SURE}. Closest statement: “{shorten(item.text, 300)}” ({item.location})"
@@ -166,8 +166,20 @@ class AnswerView(AnswerRows):
     @property
     def has_answer(self) -> bool:
         """Whether ``answer_text`` is an answer, and not a sentence about its absence."""
+        if self._is_unconfirmed:
+            return False
         statuses = ("answered", STATED_STATUS) if self._is_open else ("answered", "ambiguous")
         return bool(self.name or (self.prediction["answer"] and self.prediction["status"] in statuses))
+
+    @property
+    def _is_unconfirmed(self) -> bool:
+        """Whether a language model answered from facts that do not lead to its answer: a small one names any of them.
+
+        The prediction keeps the answer, which a benchmark scores.
+        """
+        question = self.question or {"options": []}
+        row = self.prediction
+        return not question["options"] and row["status"] == "ambiguous" and row["confidence"] is None
 
     @property
     def _reads_documents(self) -> bool:
@@ -325,6 +337,7 @@ class AnswerView(AnswerRows):
             "source_id": question.get("source_id"),
             **_columns(self.prediction, "prediction_id question_id answer supported_answers status confidence error"),
             **_columns(self.prediction, "confidence_basis selector reasoner model_id steps"),
+            "confidence_name": self.confidence_name,
             "variant": self.variant,
             "answer_text": self.answer_text,
             "joined_tables": self.joined_text or None,

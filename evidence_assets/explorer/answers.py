@@ -117,14 +117,15 @@ class _QuestionRows:
     def read(cls, rows: PartitionRows, answers: Sequence[Row], question: Row | None) -> _QuestionRows:
         """Read the rows behind these answers, of which there is at least one."""
         ids = {"id": answers[0]["question_id"]}
-        chains = rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **ids)
+        # Variants with and without a language model store the same chains where the rules answer.
+        chains = _keep_first(rows.of("chain", "question_id = $id ORDER BY hypothesis, chain_id", **ids), "chain_id")
         evidence = rows.of("evidence", 'question_id = $id ORDER BY "option", rank, evidence_id', **ids)
         parents = rows.parents("prediction", [answer["prediction_id"] for answer in answers])
         linked_ids = {parent for of_answer in parents.values() for parent in of_answer}
         owners = sorted(linked_ids | {*parents})
-        citations = rows.of(
-            "citation", "chain_id IN (SELECT unnest($ids)) ORDER BY chain_id, step, evidence_id, quoted", ids=owners
-        )
+        places = ("chain_id", "step", "evidence_id", "quoted")
+        condition = f"chain_id IN (SELECT unnest($ids)) ORDER BY {', '.join(places)}"
+        citations = _keep_first(rows.of("citation", condition, ids=owners), *places)
         parents |= rows.parents("chain", [row["chain_id"] for row in chains if row["chain_id"] in linked_ids])
         counterfactuals = {row["prediction_id"]: row for row in rows.of("counterfactual", "question_id = $id", **ids)}
         return cls(question, chains, evidence, citations, counterfactuals, parents)
@@ -145,6 +146,11 @@ class _QuestionRows:
         evidence.sort(key=lambda row: row["evidence_id"] not in first_ids)
         counterfactual = self.counterfactuals.get(answer["prediction_id"])
         return AnswerRows(answer, self.question, chains, evidence, citations, counterfactual, frozenset(used_ids))
+
+
+def _keep_first(rows: Sequence[Row], *names: str) -> list[Row]:
+    """The rows without those that have the same values of these columns as one before."""
+    return list({tuple(row[name] for name in names): row for row in reversed(rows)}.values())[::-1]
 
 
 def _find_cited_ids(citations: Sequence[Row], supporting_ids: set[str]) -> tuple[set[str], set[str]]:

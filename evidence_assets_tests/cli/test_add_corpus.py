@@ -123,7 +123,7 @@ def test_tables_are_copied_and_other_files_that_are_no_documents_are_named(folde
     messages: list[str] = []
     added = add_corpus(lake, "bees", folder, messages.append)
     expected = "skipped files, which are empty or neither documents nor tables (2): empty.txt, logo.png"
-    assert messages[0] == expected
+    assert messages[0] == expected and messages[-1] == "files with tables (1): rooms.csv"
     assert {path.name for path in added.iterdir()} == {"a.parquet", "deep", "rooms.csv"}
 
 

@@ -169,7 +169,7 @@ def test_a_join_is_asked_first_if_it_alone_has_all_words(question: str, is_joine
         ([("answered", None), ("answered", 0.6), ("answered", 0.6)], [1, 2, 0]),
         ([("insufficient", 0.9), ("ambiguous", 0.2), ("insufficient", None)], [1]),
         ([("insufficient", 0.9), ("ambiguous", 0.035), ("insufficient", None)], [0]),
-        ([("insufficient", 0.9), ("ambiguous", 0.035), ("ambiguous", None)], [2]),
+        ([("insufficient", 0.9), ("ambiguous", 0.035), ("ambiguous", None)], [0]),
         ([("insufficient", None), ("failed", None)], [0]),
         ([("ambiguous", 0.9), ("stated", 0.4)], [1]),
     ],

@@ -46,8 +46,8 @@ def test_each_round_of_requests_has_its_own_rate_without_cached_replies(monkeypa
     model.ask(requests, lambda _, reply: reply)
     assert messages == [
         "requests: 1 of 2, 10.0 s each, 10 s left",
-        "requests: 2 of 2, 10.0 s each, 0 s left",
+        "requests: 2 of 2, 10.0 s each",
         "requests: 3 of 5, 10.0 s each, 20 s left",
         "requests: 4 of 5, 10.0 s each, 10 s left",
-        "requests: 5 of 5, 10.0 s each, 0 s left",
+        "requests: 5 of 5, 10.0 s each",
     ]

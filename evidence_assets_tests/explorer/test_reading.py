@@ -111,6 +111,16 @@ def test_the_answer_is_followed_by_the_reasons_their_evidence_the_options_and_th
     assert everything.index("\noptions\n") < everything.index("\nother evidence\n") < everything.index("[2]")
 
 
+def test_rows_that_two_variants_store_are_shown_once(lake: Lake) -> None:
+    before = view_of(lake)
+    for table in ("chains", "citations"):
+        rows = lake.read(table, f"{table}/mcqa/s", "quiz|0").to_dicts()
+        lake.write(f"{table}/mcqa/s/model", "quiz|0", {table: rows})
+    after = view_of(lake)
+    assert (format_answer(after), after.as_dict()) == (format_answer(before), before.as_dict())
+    assert len(after.chains) == 2 and len(after.citations) == 1
+
+
 def test_a_step_lists_its_first_citations_and_counts_the_others(lake: Lake) -> None:
     rows = [evidence(1, rank, f"Sentence {rank}.") for rank in range(1, 31)]
     order = [f"e-s-1-{rank}" for rank in range(30, 0, -1)]
@@ -234,6 +244,14 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     row = prediction(1, answer=answer, status=status, supported_answers=[answer, *others])
     view = AnswerView(row, None, [], [], [], None)
     assert view.answer_text == expected and view.headline.startswith("answer: ") == (status == "answered")
+
+
+def test_an_answer_of_a_model_that_no_facts_lead_to_is_not_shown() -> None:
+    row = prediction(1, answer="a", status="ambiguous", confidence=None)
+    triple = EvidenceView(evidence(1, 1, "x knows y", kind="triple"), 1, False, None, [])
+    view = AnswerView(row, None, [], [], [], None, items=[triple])
+    assert (view.answer_text, view.headline) == ("No answer found with confidence.",) * 2
+    assert not view.has_answer
 
 
 @pytest.mark.parametrize(
