@@ -190,7 +190,8 @@ class AnswerView(AnswerRows):
     def closest_statement(self) -> EvidenceView | None:
         """The best sentence of the evidence, which an abstention without options quotes; None if all are unrelated.
 
-        A question or heading is the best only if there is no other sentence.
+        A title is none if it only repeats words of the question. A question or heading is the best only if there is no
+        other sentence.
         """
         words = set(stems(self.question["text"])) if self.question else set[str]()
         texts = [
@@ -198,6 +199,7 @@ class AnswerView(AnswerRows):
             for item in self.items
             if item.row["kind"] in TEXT_KINDS
             and len(words.intersection(stems(item.text))) >= MIN_SHARED_WORDS * len(words)
+            and not (words.issuperset(stems(item.row["text"])) and item.row["text"][-1:].isalnum())
         ]
         return min(texts, key=lambda item: _NO_STATEMENT.fullmatch(str(item.row["text"])) is not None, default=None)
 

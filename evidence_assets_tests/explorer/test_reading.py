@@ -261,14 +261,17 @@ def test_an_answer_of_a_model_that_no_facts_lead_to_is_not_shown() -> None:
         (["“Where is the Wi-Fi?”", "Wi-Fi costs 9 euros"], "Wi-Fi costs 9 euros"),
         (["## Is there Wi-Fi?", "Wi-Fi and telephone", "It is called Wi-Fi."], "It is called Wi-Fi."),
         (["Is there Wi-Fi?", "Dogs are welcome."], "Is there Wi-Fi?"),
+        (["Wi-Fi", "The Wi-Fi is free."], "The Wi-Fi is free."),
+        (["Wi-Fi", "Dogs are welcome."], None),
     ],
 )
 def test_the_closest_statement_is_a_question_or_heading_only_if_there_is_no_other(
-    texts: list[str], expected: str
+    texts: list[str], expected: str | None
 ) -> None:
     items = [EvidenceView(evidence(1, rank, text), rank, False, None, []) for rank, text in enumerate(texts, 1)]
     view = AnswerView(prediction(1, None), question(1, text="Wi-Fi?", options=[]), [], [], [], None, items=items)
-    assert view.closest_statement is not None and view.closest_statement.text == expected
+    closest = view.closest_statement
+    assert (closest and closest.text) == expected
 
 
 @pytest.mark.parametrize(
