@@ -5,7 +5,7 @@
 It fits on the development sets, each of which is measured by the weights of the others, and measures three kept sets by
 the weights of all. Yes and no are chosen by the packaged weights of ``bench.answers.fit_yes_no``.
 
-Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and sixteen sets
+Development sets: a sample of the questions of ``bench/answers/pages`` and of ``unanswerable.jsonl``, and seventeen sets
 of ``bench/answers/pages_other_words``. They are put to the language model of the profile ``local``; ``FOLDER`` keeps
 its replies, so that another run asks nothing twice. An answer is right if it contains an acceptable answer (all items
 of a list) or, for yes or no, begins with the right one. The calibration error is that of the probabilities of all
@@ -268,7 +268,7 @@ def main() -> None:
     if options.json:
         write_results(options.json, HEADS, rows, "python -m bench.answers.fit_written --lake FOLDER")
     if options.write:
-        data = "a sample of bench/answers/pages and unanswerable.jsonl, and sixteen sets of pages_other_words"
+        data = "a sample of bench/answers/pages and unanswerable.jsonl, and seventeen sets of pages_other_words"
         values = {"weights": dict(decision.weights), "min_probability": threshold}
         write_local_fit(DECISION_FILE, values, "fit_written", data, MAX_FALSE)
 
