@@ -124,7 +124,7 @@ def _ask_each(
     """Answer and print question by question; of several, one that cannot be asked does not stop the others."""
     questions, options = _split_texts(texts)
     failed = 0
-    for number, text in enumerate(questions):
+    for number, text in enumerate(map(str.strip, questions)):
         if number and not as_json:
             out.print()
         start = time.monotonic() if number else STARTED  # the first answer waits for imports and the corpus
@@ -134,7 +134,7 @@ def _ask_each(
             if texts:
                 raise
             failed += 1
-            _print_error(text.strip(), str(error), as_json=as_json)
+            _print_error(text, str(error), as_json=as_json)
             continue
         _print_answer(best, others, time.monotonic() - start, bool(options), as_json=as_json, show_all=show_all)
     if failed:

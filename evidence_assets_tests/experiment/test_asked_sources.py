@@ -274,6 +274,16 @@ def test_what_others_say_is_printed_below_the_answer(club: Path) -> None:
     assert unknown.exit_code == 1 and "no table has all names and a word of the question" in unknown.output
 
 
+def test_a_line_of_standard_input_is_put_to_the_sources_of_the_same_question(club: Path) -> None:
+    text = "When does the price of varnish start?"
+    sources = ["--folder", str(club), "--json"]
+    ask(club, text, *sources)  # the corpus is made
+    results = [ask(club, text, *sources), ask(club, *sources, questions=f"{text}\n")]
+    assert not any("not asked" in result.stderr for result in results)
+    alone, line = (json.loads(result.stdout) | {"seconds": 0} for result in results)
+    assert alone == line
+
+
 def test_a_question_that_no_table_can_answer_does_not_stop_the_others(club: Path) -> None:
     questions = "When does an oar close?\nWhat is the price of an oar?\n"
     table = ["--table", str(club / "prices.csv")]
