@@ -275,7 +275,7 @@ def test_what_others_say_is_printed_below_the_answer(club: Path) -> None:
 
 
 def test_a_line_of_standard_input_is_put_to_the_sources_of_the_same_question(club: Path) -> None:
-    text = "When does the price of varnish start?"
+    text = "Since when is the price of varnish absurd?"
     sources = ["--folder", str(club), "--json"]
     ask(club, text, *sources)  # the corpus is made
     results = [ask(club, text, *sources), ask(club, *sources, questions=f"{text}\n")]

@@ -20,7 +20,7 @@ _BORN = _MARKS.format(r"born|b\.|\*")
 _DIED = _MARKS.format(r"died|d\.|†")
 _DATE = r"(?:\d{1,2}\.? )?(?:[A-Z][a-z]+ )?(?:\d{1,2}, )?\d{3,4}"
 _LIFE = re.compile(
-    rf"\((?:{_BORN})?(?P<birth>{_DATE}) *[-–—] *(?:{_DIED})?(?P<death>{_DATE})\)"
+    rf"\((?:[^();]*; ?)*(?:{_BORN})?(?P<birth>{_DATE}) *[-–—] *(?:{_DIED})?(?P<death>{_DATE})\)"
     rf"|\({_BORN}(?P<born>{_DATE})\)|\({_DIED}(?P<died>{_DATE})\)"
 )
 _NAME_WORDS = 4

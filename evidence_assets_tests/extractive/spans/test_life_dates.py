@@ -28,6 +28,7 @@ def answer(question: str, *texts: str) -> str | None:
         ("When did Falk pass away?", FOUNDED, "1951"),
         ("What is the birthday of Anna Falk?", "Anna Falk (12 May 1880 – 3 June 1951) taught here.", "12 May 1880"),
         ("When was Anna Falk born?", "Anna Falk (12 May 1880 – 3 June 1951) taught here.", "12 May 1880"),
+        ("When was Ida Roth born?", "Ida Roth (/rɒt/; German: [ʁoːt]; 9 May 1883 – 1946) sang.", "9 May 1883"),
         ("When was Anna Falk born?", "Our teacher, Anna Falk (born 1962), retires.", "1962"),
         ("When was Anna Falk born?", "Our teacher, Anna Falk (* 1962), retires.", "1962"),
         ("When did Anna Falk die?", "A bench remembers Anna Falk († 1951).", "1951"),
