@@ -209,6 +209,8 @@ class AnswerView(AnswerRows):
         row = self.prediction
         text = self.answer_text
         confidence = [] if row["confidence"] is None else [f"{self.confidence_name} {row['confidence']:.2f}"]
+        if row["status"] == STATED_STATUS and text.endswith(")"):
+            return "; ".join([text[:-1], *confidence]) + ")"  # beside the place of the statement
         if row["status"] == STATED_STATUS:
             return f"{text} ({confidence[0]})" if confidence else text
         if self.has_answer:

@@ -246,6 +246,15 @@ def test_an_answer_without_options_names_all_that_its_reading_leads_to(
     assert view.answer_text == expected and view.headline.startswith("answer: ") == (status == "answered")
 
 
+def test_the_place_and_the_probability_of_a_statement_share_a_bracket() -> None:
+    row = prediction(1, answer="Bees hum.", status="stated", confidence=0.75)
+    source = {"title": "Bees", "place": "bees.md"}
+    sentence = EvidenceView(evidence(1, 1, "Bees hum."), 1, True, source, [])
+    placed = AnswerView(row, None, [], [], [], None, items=[sentence])
+    assert placed.headline == f"The text says: “Bees hum.” ({sentence.location}; share 0.75)"
+    assert AnswerView(row, None, [], [], [], None).headline == "The text says: “Bees hum.” (share 0.75)"
+
+
 def test_an_answer_of_a_model_that_no_facts_lead_to_is_not_shown() -> None:
     row = prediction(1, answer="a", status="ambiguous", confidence=None)
     triple = EvidenceView(evidence(1, 1, "x knows y", kind="triple"), 1, False, None, [])
