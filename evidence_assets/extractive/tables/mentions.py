@@ -17,6 +17,7 @@ from evidence_assets.text.tokens import AUXILIARIES, LISTS, is_verb_form, split_
 
 _MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
+_BEFORE_QUESTION_WORD = frozenset({"in", "since", "until", "till", "from", "by"})
 TABLE_MARK = ": "  # between the table and the header of a joined table's column
 _QUOTES = "'‘’\"“”"
 # A cell with a single number is not a name; "3 - 2" is.
@@ -267,14 +268,15 @@ def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:
     """Whether the cells of a column are of the kind that a question word asks for: "who" never for numbers."""
     is_number = column in view.numeric_columns
     is_flag = column in view.flag_columns
-    match words[1:3] if words[:1] == ["in"] else words[:2]:
+    match words[1:3] if {*words[:1]} & _BEFORE_QUESTION_WORD else words[:2]:
         case ["what" | "which", "year"]:
             return column in view.date_columns
         case ["who" | "whose" | "whom" | "where", *_]:
             return not (is_number or is_flag)
         case ["when", *_] | ["what", "time"]:
-            has_digits = any(map(str.isdigit, "".join(view.column_texts(column))))
-            is_text = has_digits or column in find_related_columns(view, "when")
+            text = " ".join(view.column_texts(column))
+            names_day = not (LISTS["days"] | LISTS["clear_months"]).isdisjoint(tokenize(text))
+            is_text = names_day or any(map(str.isdigit, text)) or column in find_related_columns(view, "when")
             return column in view.date_columns | view.time_columns if is_number else is_text
         case ["how", word] if word in load_adjectives():
             return not is_flag

@@ -117,7 +117,10 @@ def test_no_name_says_when() -> None:
     assert list_options(crews, "Since when has Walter Pryce mended the boats?") == []
     assert list_options(crews, "When has Walter Pryce mended the boats?") == []
     assert list_options(crews, "When was the Kestrel bought?")[0] == "1999"
+    assert list_options(crews, "When does Tobias Renn train?")[0] == "Wednesday"
     assert list_options(crews, "Since when does the club own boats bought by Walter Pryce?")[0] == "1961"
+    prices = TableView.of("", ["item", "half day (£)", "deposit (£)"], [["Punt", "42.00", "100"], ["Raft", "22", "40"]])
+    assert list_options(prices, "Since when does the club have the Punt?") == []
 
 
 def test_the_name_in_a_question_is_no_answer() -> None:
