@@ -147,7 +147,7 @@ def select_tables(
     """
     if not tables:
         return []
-    question = _SHORT_IS.sub(r"\1 is", question.strip())
+    question = _SHORT_IS.sub(r"\1 is", question)
     words = collect_words(question)
     candidates = [JoinCandidate(table, _find_known_words(table, question)) for table in tables]
     shared = {n: words & _all_words(candidate) for n, candidate in enumerate(candidates)}

@@ -30,6 +30,7 @@ _PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for", "since", "unti
 
 def is_statement(text: str) -> bool:
     """Whether a text is to be checked against a table: a statement, or a question for yes or no."""
+    text = text.strip()
     return bool(_YES_NO.match(text)) or not (text.endswith("?") or _QUESTION.match(text) or _NOTE.match(text))
 
 
