@@ -15,6 +15,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+TOKENS = "tokens read, written"
+"""The column of a language model's tokens."""
 RESULTS = Path(__file__).with_name("results")
 WRITTEN = (":(top,exclude)bench/results", ":(top,exclude)docs")
 """Files that benches write: without them a series of measurements would be of a changed revision after the first."""

@@ -4,16 +4,18 @@
 
 Templates, ``bench/*_page.md``, have headings and explanations. A line ``<!-- results: NAME … [| COLUMN …] -->`` becomes
 the rows of these files in ``bench/results``, by all columns of the first file or by those named, and a line about each
-command. Rows of several files start with the name of their file.
+command, with the hours of a language model whose tokens are counted. Rows of several files start with the name of their
+file.
 """
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.result_files import Results
+from bench.result_files import TOKENS, Results
 
 TEMPLATE = Path(__file__).with_name("measured_page.md")
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "measured.md"
@@ -22,6 +24,8 @@ LOCAL_PAGE = PAGE.with_name("with-a-real-model.md")
 SIZE_TEMPLATE = TEMPLATE.with_name("size_page.md")
 PAGE_OF_TEMPLATE = {TEMPLATE: PAGE, LOCAL_TEMPLATE: LOCAL_PAGE, SIZE_TEMPLATE: PAGE.with_name("at-size.md")}
 """The page of each template."""
+READ_PER_HOUR, WRITTEN_PER_HOUR = 100 * 3600, 29 * 3600
+"""Tokens by llama.cpp on two idle processors, of Qwen2.5-Coder-1.5B-Instruct in 4 bits."""
 MARK = re.compile(r"^<!-- results: ([^|\n]+?)(?: \| ([^\n]+?))? -->$", re.MULTILINE)
 
 
@@ -33,7 +37,27 @@ def write_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def write_source(results: Results) -> str:
     """Command, revision, day and machine of results."""
-    return f"`{results.command}`, {results.revision}, {results.date}, {results.machine}."
+    return f"`{results.command}`, {results.revision}, {results.date}, {results.machine}"
+
+
+def count_hours(results: Results) -> float:
+    """Hours of a language model for the tokens of all rows, as if no two rows shared a reply."""
+    if TOKENS not in results.columns:
+        return 0.0
+    column = results.columns.index(TOKENS)
+    pairs = [row[column].replace(",", "").split() for row in results.rows if row[column]]
+    return sum(int(read) / READ_PER_HOUR + int(written) / WRITTEN_PER_HOUR for read, written in pairs)
+
+
+def write_sources(all_results: Sequence[Results]) -> str:
+    """A line about each command, with the hours of its language model."""
+    hours_by_source: defaultdict[str, float] = defaultdict(float)
+    for results in all_results:
+        hours_by_source[write_source(results)] += count_hours(results)
+    return "\n".join(
+        f"{source}, {hours:.2g} hours of the model." if hours else f"{source}."
+        for source, hours in hours_by_source.items()
+    )
 
 
 def choose_columns(all_columns: Sequence[str], column_names: str | None) -> list[str]:
@@ -60,8 +84,7 @@ def write_section(names: Sequence[str], column_names: str | None) -> str:
             label = [name] if len(names) > 1 else []
             rows.append([*label, *(cells.get(column, "") for column in shown_columns)])
     heads = [*(["results"] if len(names) > 1 else []), *shown_columns]
-    sources = dict.fromkeys(write_source(results) for results in all_results.values())
-    return write_table(heads, rows) + "\n\n" + "\n".join(sources)
+    return f"{write_table(heads, rows)}\n\n{write_sources(list(all_results.values()))}"
 
 
 def write_page(template: Path = TEMPLATE) -> str:

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 import yaml
 
 from bench.measure_all import MEASURED_PAGES
-from bench.result_files import Results
-from bench.write_measured import MARK, PAGE, PAGE_OF_TEMPLATE, write_page
+from bench.result_files import TOKENS, Results
+from bench.write_measured import MARK, PAGE, PAGE_OF_TEMPLATE, write_page, write_sources
 from evidence_assets.experiment.variants import variants
 from evidence_assets.reproduction.presets import presets
 from evidence_assets_tests.benchmarks.official.contract import write_files
@@ -69,6 +70,16 @@ def test_the_pages_of_measurements_are_what_the_script_writes() -> None:
         text = page.read_text(encoding="utf-8")
         assert text == write_page(template), f"{page.name} is old: run python -m bench.write_measured"
     assert len(PAGE.read_bytes()) <= 25_000
+
+
+def test_the_hours_of_a_model_are_those_of_all_rows_of_a_command() -> None:
+    first = Results("make measure-local", "1a2b", "2026-12-01", "x86_64", (TOKENS,), (("360,000, 104,400",), ("",)))
+    second = replace(first, rows=(("720,000, 0",),))
+    without_model = replace(first, command="make measure", columns=("accuracy",))
+    assert write_sources([first, second, without_model]).splitlines() == [
+        "`make measure-local`, 1a2b, 2026-12-01, x86_64, 4 hours of the model.",
+        "`make measure`, 1a2b, 2026-12-01, x86_64.",
+    ]
 
 
 def test_every_measurement_and_result_file_is_on_the_page_and_lakes_are_made_before_use() -> None:

@@ -1,6 +1,7 @@
 """A run on a real model whose server is killed, busy or slow: the same bytes, and nothing asked twice.
 
     python -m tools.real_faults "llama-server --model FILE.gguf --jinja --no-cache-prompt --parallel 1" [--only busy …]
+        [--json bench/results/local_faults.json]
 
 The command is started on 127.0.0.1 with ``--port`` added. Without its cache of prompts and with one request at a time,
 a model's probabilities do not depend on what it read before. `evidence run` answers nine questions of the small sample,
@@ -9,7 +10,8 @@ once untouched and once for each fault:
 - killed server: the server is killed after five replies and started again;
 - killed run: the run is killed after five replies;
 - busy: every third request of the first run is refused with status 503;
-- slow: every fourth reply is held back for five seconds.
+- slow: every fourth reply is held back for five seconds;
+- out of context: the server has a context of 192 tokens until the first run ends, which not all requests fit into.
 
 A run that ends with failed rows is run again, as its message says. Then the files of predictions are those of the
 untouched run, byte for byte, and no request had two whole replies. The exit status is 1 where that is not so.
@@ -39,13 +41,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bench.measuring import make_parser
-from bench.result_files import print_table
+from bench.result_files import print_table, write_results
 from tools.check_served import Proxy
 from tools.ports import free_port
 
 REPLIES_BEFORE_KILL = 5
 RUNS = 3
 """Runs until all rows are there."""
+HEADS = ("fault", "runs", "requests", "of those twice", "predictions")
 RUN = ("run", "sample_mcqa", "--variants", "bm25")
 
 
@@ -55,12 +58,15 @@ class Server:
 
     command: str
     log: Path
+    context: int = 0
+    """Tokens of its context, those of its model by default."""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [*shlex.split(self.command), "--port", str(self.port)]
+        command += ["--ctx-size", str(self.context)] if self.context else []
         with self.log.open("ab") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         deadline = time.monotonic() + 120
@@ -148,6 +154,7 @@ class Fault:
     during: Callable[[Server, FaultyServing, subprocess.Popen[bytes]], None] = nothing
     refuse_every: int = 0
     hold_every: int = 0
+    context: int = 0
 
 
 FAULTS = {
@@ -156,6 +163,7 @@ FAULTS = {
     "killed run": Fault(kill_run),
     "busy": Fault(refuse_every=3),
     "slow": Fault(hold_every=4),
+    "out of context": Fault(context=192),
 }
 
 
@@ -169,8 +177,8 @@ def hash_predictions(lake: Path) -> str:
 
 
 @contextlib.contextmanager
-def started(command: str, log: Path) -> Iterator[Server]:
-    server = Server(command, log)
+def started(command: str, log: Path, context: int) -> Iterator[Server]:
+    server = Server(command, log, context)
     server.start()
     try:
         yield server
@@ -181,7 +189,7 @@ def started(command: str, log: Path) -> Iterator[Server]:
 def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, int]:
     """The hash of the predictions, and counts of runs, of requests with a whole reply, and of those with several."""
     world.mkdir()
-    with started(command, world / "server.log") as server:
+    with started(command, world / "server.log", fault.context) as server:
         proxy = FaultyServing(
             f"http://127.0.0.1:{server.port}", refuse_every=fault.refuse_every, hold_every=fault.hold_every
         )
@@ -190,6 +198,10 @@ def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, i
             fault.during(server, proxy, run)
             status, runs = run.wait(), 1
             proxy.refuse_every = 0
+            if server.context:
+                server.kill()
+                server.context = 0
+                server.start()
             while status and runs < RUNS:
                 status, runs = start_run(world, url).wait(), runs + 1
     if status:
@@ -202,6 +214,7 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("command")
     parser.add_argument("--only", nargs="+", choices=list(FAULTS), default=list(FAULTS))
+    parser.add_argument("--json", type=Path, help="a file to write the results to")
     options = parser.parse_args()
     rows, hashes = [], set()
     with tempfile.TemporaryDirectory() as folder:
@@ -212,7 +225,9 @@ def main() -> None:
             rows.append((name, str(runs), str(requests), str(twice), predictions_hash))
             hashes.add(predictions_hash)
             print(*rows[-1], sep="  ", flush=True)
-    print_table(("fault", "runs", "requests", "of those twice", "predictions"), rows)
+    print_table(HEADS, rows)
+    if options.json:
+        write_results(options.json, HEADS, rows, "python -m tools.real_faults COMMAND")
     sys.exit(len(hashes) > 1 or any(row[3] != "0" for row in rows))
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.measuring import make_parser
-from bench.result_files import print_table, write_results
+from bench.result_files import TOKENS, print_table, write_results
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.models.completions import CompletionCache
 from evidence_assets.models.protocols import Completion, Generator, Request
@@ -39,7 +39,7 @@ from tools.sample_tasks import TASKS, build_tasks
 
 HEADS = (
     *("task", "n", "read", "of those repaired", "failed", "insufficient", "cut"),
-    *("verified", "misquoted", "absent", "tokens read, written"),
+    *("verified", "misquoted", "absent", TOKENS),
 )
 VERDICTS = HEADS[7:10]
 

@@ -31,7 +31,7 @@ import yaml
 
 from bench.dev_data import dev_data
 from bench.measuring import make_parser
-from bench.result_files import print_table, write_results
+from bench.result_files import TOKENS, print_table, write_results
 
 if TYPE_CHECKING:
     from evidence_assets.cli.measure import BenchmarkRows
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DIFFERENCE = "{}, first variant − this"
-TOKENS = "tokens read, written"
 METRICS = "accuracy,hit@1,recall@2,recall@5,recall@10,mrr,ndcg@10,evidence_recall"
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from bench.dev_data import hotpotqa_pages, hotpotqa_rows
 from bench.measuring import make_parser
-from bench.result_files import print_table, write_results
+from bench.result_files import TOKENS, print_table, write_results
 from evidence_assets.experiment.scores.metrics import accuracy, normalise_answer, paired_bootstrap
 from evidence_assets.experiment.solvers import load_cached_generator
 from evidence_assets.lake.ids import content_id
@@ -179,7 +179,7 @@ def main() -> None:
             f"{difference.value:+.2f} ({difference.low:+.2f} to {difference.high:+.2f})",
             str(len(rows)),
         ),
-        ("tokens read, written", f"{model.usage['tokens_in']:,}, {model.usage['tokens_out']:,}", ""),
+        (TOKENS, f"{model.usage['tokens_in']:,}, {model.usage['tokens_out']:,}", ""),
     ]
     print_table(HEADS, table, f"{model.model_id}: {model.describe_speed()}")
     if options.json:

@@ -17,7 +17,7 @@ import polars as pl
 
 from bench.dev_data import dev_data
 from bench.measuring import make_parser
-from bench.result_files import print_table, write_results
+from bench.result_files import TOKENS, print_table, write_results
 from evidence_assets.benchmarks.official.stark import MAG_TYPES
 from evidence_assets.experiment.scores.metrics import accuracy
 from evidence_assets.experiment.solvers import load_cached_generator
@@ -45,7 +45,7 @@ SCHEMAS = {
     ),
 }
 """Types of nodes and edges as STaRK publishes them."""
-HEADS = ("base", "n", "usable", "after a repair", "all constants named", "tokens read, written")
+HEADS = ("base", "n", "usable", "after a repair", "all constants named", TOKENS)
 
 
 def is_named(query: TripletQuery, text: str) -> bool:

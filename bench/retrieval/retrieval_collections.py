@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,8 +110,52 @@ def write_hotpot_options(data: Path, folder: Path) -> None:
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
-QUESTIONS = {"hotpot_options": write_hotpot_options}
-"""Writers of questions with options."""
+def write_hotpot_base(data: Path, folder: Path) -> None:
+    """Write HotpotQA's passages as a knowledge base, and the questions with a gold passage that they do not name.
+
+    A passage is a node, and has an edge to each other one whose title stands in its text. The answers of a question are
+    its unnamed gold passages: a search by triplets excludes what its question mentions.
+    """
+    pages = {title: "".join(sentences) for title, sentences in hotpotqa_pages().items()}
+    titles_by_name: dict[str, list[str]] = {}
+    for title in pages:
+        titles_by_name.setdefault(name_of_page(title), []).append(title)
+    nodes = [
+        {"node_id": title, "type": "page", "name": name_of_page(title), "document": text}
+        for title, text in pages.items()
+    ]
+    names = sorted(map(re.escape, titles_by_name), key=len, reverse=True)
+    any_name = re.compile(rf"\b(?:{'|'.join(names)})\b")
+    edges = {
+        (title, "mentions", mentioned): None
+        for title, text in pages.items()
+        for name in any_name.findall(text)
+        for mentioned in titles_by_name[name]
+        if mentioned != title
+    }
+    rows = []
+    for question in read_questions("hotpotqa", data / "hotpotqa-100", "train"):
+        sources = dict.fromkeys(gold.source for gold in question.gold_evidence)
+        unnamed = [title for title in sources if name_of_page(title).casefold() not in question.text.casefold()]
+        row = {"source_id": question.source_id, "task": "skb_search", "text": question.text, "gold": unnamed}
+        rows += [row] if unnamed else []
+    folder.mkdir(parents=True)
+    for file, lines in (("nodes", nodes), ("questions", rows)):
+        (folder / f"{file}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (folder / "edges.tsv").write_text("".join("\t".join(edge) + "\n" for edge in edges), encoding="utf-8")
+
+
+def name_of_page(title: str) -> str:
+    """A title without what tells it from others of the same name.
+
+    >>> name_of_page("Lilu (mythology)")
+    'Lilu'
+    """
+    return re.sub(r" \([^)]*\)$", "", title)
+
+
+QUESTIONS = {"hotpot_options": write_hotpot_options, "hotpot_base": write_hotpot_base}
+"""Writers of questions with options, and of questions with a knowledge base."""
 
 
 def write(name: str, data: Path, folder: Path) -> None:
