@@ -10,8 +10,7 @@ once untouched and once for each fault:
 - killed server: the server is killed after five replies and started again;
 - killed run: the run is killed after five replies;
 - busy: every third request of the first run is refused with status 503;
-- slow: every fourth reply is held back for five seconds;
-- out of context: the server has a context of 192 tokens until the first run ends, which not all requests fit into.
+- slow: every fourth reply is held back for five seconds.
 
 A run that ends with failed rows is run again, as its message says. Then the files of predictions are those of the
 untouched run, byte for byte, and no request had two whole replies. The exit status is 1 where that is not so.
@@ -58,15 +57,12 @@ class Server:
 
     command: str
     log: Path
-    context: int = 0
-    """Tokens of its context, those of its model by default."""
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         command = [*shlex.split(self.command), "--port", str(self.port)]
-        command += ["--ctx-size", str(self.context)] if self.context else []
         with self.log.open("ab") as file:
             self.process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
         deadline = time.monotonic() + 120
@@ -154,7 +150,6 @@ class Fault:
     during: Callable[[Server, FaultyServing, subprocess.Popen[bytes]], None] = nothing
     refuse_every: int = 0
     hold_every: int = 0
-    context: int = 0
 
 
 FAULTS = {
@@ -163,7 +158,6 @@ FAULTS = {
     "killed run": Fault(kill_run),
     "busy": Fault(refuse_every=3),
     "slow": Fault(hold_every=4),
-    "out of context": Fault(context=192),
 }
 
 
@@ -177,8 +171,8 @@ def hash_predictions(lake: Path) -> str:
 
 
 @contextlib.contextmanager
-def started(command: str, log: Path, context: int) -> Iterator[Server]:
-    server = Server(command, log, context)
+def started(command: str, log: Path) -> Iterator[Server]:
+    server = Server(command, log)
     server.start()
     try:
         yield server
@@ -189,7 +183,7 @@ def started(command: str, log: Path, context: int) -> Iterator[Server]:
 def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, int]:
     """The hash of the predictions, and counts of runs, of requests with a whole reply, and of those with several."""
     world.mkdir()
-    with started(command, world / "server.log", fault.context) as server:
+    with started(command, world / "server.log") as server:
         proxy = FaultyServing(
             f"http://127.0.0.1:{server.port}", refuse_every=fault.refuse_every, hold_every=fault.hold_every
         )
@@ -198,10 +192,6 @@ def try_fault(command: str, world: Path, fault: Fault) -> tuple[str, int, int, i
             fault.during(server, proxy, run)
             status, runs = run.wait(), 1
             proxy.refuse_every = 0
-            if server.context:
-                server.kill()
-                server.context = 0
-                server.start()
             while status and runs < RUNS:
                 status, runs = start_run(world, url).wait(), runs + 1
     if status:

@@ -1,4 +1,4 @@
-"""Fit the probability of answers to questions about a table without options, on the set that chose only one rule.
+"""Fit the probability of answers to questions about a table without options, on the newest two plain sets.
 
     python -m bench.tables.fit_asked_tables [--write]
 
@@ -27,7 +27,7 @@ from evidence_assets.reasoning import confidence
 from evidence_assets.reasoning.confidence import ASKED_TABLES, Fit, logit, packaged_fits, probabilities
 
 FILE = Path(confidence.__file__).with_name(confidence.PACKAGED_FILE)
-SET = "fifth"
+SETS = ("fifth", "sixth")
 
 
 class Case(NamedTuple):
@@ -37,9 +37,9 @@ class Case(NamedTuple):
     answer: GradedAnswer
 
 
-def read_cases() -> Iterator[Case]:
-    """The answers to the questions of the set, but for those with yes or no."""
-    folder, name = FOLDER / SET, f"plain_{SET}"
+def read_cases(name: str) -> Iterator[Case]:
+    """The answers to the questions of a set, but for those with yes or no."""
+    folder = FOLDER / name
     tables = sorted(path.stem for path in folder.glob("*.csv"))
     for line in (folder / "cases.jsonl").read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
@@ -53,7 +53,8 @@ def read_cases() -> Iterator[Case]:
         signals = {"share": round(logit(round(share, 6)), 6), "answered": float(choice.status == "answered")}
         is_right = is_among([options[label] for label in choice.supported], case["answers"])
         key = f"{case['table']}: {case['text']}"
-        yield Case(tables.index(case["table"]) % 2, GradedAnswer(name, key, "", signals, is_right, choice.status))
+        answer = GradedAnswer(f"plain_{name}", key, "", signals, is_right, choice.status)
+        yield Case(tables.index(case["table"]) % 2, answer)
 
 
 def describe(fit: Fit, answers: Sequence[GradedAnswer]) -> str:
@@ -67,7 +68,8 @@ def main() -> None:
     parser = make_parser(__doc__)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    cases, model = list(read_cases()), TableSolver.model_id
+    cases = [case for name in SETS for case in read_cases(name)]
+    model = TableSolver.model_id
     of_options = packaged_fits()["table_questions", model]
     for half in (0, 1):
         fit = fit_answers([case.answer for case in cases if case.half != half])

@@ -480,4 +480,4 @@ def test_a_model_is_asked_about_a_table_only_for_claims_that_the_rules_do_not_se
         ).fetchall()
     assert reasoners == [("extractive", "extractive", "rules_first")], "the rules explain"
     is_question = text.endswith("?")
-    assert prediction["confidence_basis"].startswith("calibrated on 193 answers" if is_question else "raw share")
+    assert prediction["confidence_basis"].startswith("calibrated on 352 answers" if is_question else "raw share")

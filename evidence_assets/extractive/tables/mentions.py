@@ -15,9 +15,9 @@ from evidence_assets.reasoning.tables.lexicon import load_adjectives, load_lexic
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.text.tokens import AUXILIARIES, LISTS, is_verb_form, split_tokens
 
-_MIN_UNIQUE_LENGTH = 4  # of a word that stands for a name
+_MIN_UNIQUE_LENGTH = 3  # of a word that stands for a name
 _NEVER_NAMES = frozenset({"a", "no", "not", "yes", "it", "on", "in", "as", "at", "i'm"})
-_BEFORE_QUESTION_WORD = frozenset({"in", "since", "until", "till", "from", "by"})
+BEFORE_QUESTION_WORD = frozenset({"in", "at", "on", "from", "to", "for", "with", "since", "until", "till", "by"})
 TABLE_MARK = ": "  # between the table and the header of a joined table's column
 _QUOTES = "'‘’\"“”"
 # A cell with a single number is not a name; "3 - 2" is.
@@ -182,12 +182,25 @@ def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
     cells: list[CellLocation] = []
     if len(lines) == 1 and is_long:
         return _build_mention(word.start, word.end, lines, is_whole=False)
-    if not lines and is_long:
-        cells = sorted(cell for _, cell in targets[0])
-    elif len(lines) > 1 and word.stem not in collect_words(view.caption) and all(axis == "names" for axis, _ in lines):
+    is_of_all = word.stem in collect_words(view.caption)  # "bikes" of "e-bike" in a table of bikes
+    if not lines and is_long and not is_of_all:
+        cells = sorted(cell for _, cell in targets[0] if not _is_in_compound(word.stem, view.text_at(cell)))
+    elif len(lines) > 1 and not is_of_all and all(axis == "names" for axis, _ in lines):
         cells = sorted(name for _, name in lines)  # "cup" of "blue cup"
     is_of_one_column = len({j for _, j in cells}) == 1
     return Mention(word.start, word.end, cells=tuple(cells), is_whole=False) if is_of_one_column else None
+
+
+def has_times(view: TableView, column: int) -> bool:
+    """Whether texts of a column may be times: they have digits, or name days or months, and are of no "where"."""
+    text = " ".join(view.column_texts(column))
+    names_day = not (LISTS["days"] | LISTS["clear_months"]).isdisjoint(tokenize(text))
+    return (names_day or any(map(str.isdigit, text))) and "where" not in tokenize(view.labels[column])
+
+
+def _is_in_compound(word: str, text: str) -> bool:
+    """Whether a stem is a part of a compound in a text: "bike" of "e-bike"."""
+    return re.search(rf"\w-{word}|{word}-\w", text, re.IGNORECASE) is not None
 
 
 def _own_header(view: TableView, column: int) -> str:
@@ -201,8 +214,10 @@ def find_related_columns(view: TableView, word: str) -> tuple[int, ...]:
     related = [j for header in headers for j in view.columns if header in collect_words(_own_header(view, j))]
     related += [j for header in headers for j in view.columns if header in collect_words(view.labels[j])]
     related += [j for j, measures in view.measures.items() if not measures.isdisjoint(headers)]
-    shortened = (j for j in view.columns if any(map(word.startswith, _abbreviations(view.labels[j]))))
-    return tuple(dict.fromkeys([*related, *shortened]))
+    related += [j for j in view.columns if _abbreviates(view.labels[j], (word, *headers))]
+    if word in ("day", "days"):
+        related += [j for j in view.columns if not LISTS["days"].isdisjoint(tokenize(" ".join(view.column_texts(j))))]
+    return tuple(dict.fromkeys(related))
 
 
 def find_person_columns(view: TableView, question: str) -> tuple[int, ...]:
@@ -229,9 +244,10 @@ def _is_of_person(label: str, roles: Collection[str], stems: Collection[str]) ->
     return (is_agent and fits) or not collect_words(label).isdisjoint(roles)
 
 
-def _abbreviations(header: str) -> list[str]:
-    """Words of a header that end with a point: "Reg." for "registered"."""
-    return re.findall(r"\b([a-z]{3,})\.", header.casefold())
+def _abbreviates(header: str, words: Sequence[str]) -> bool:
+    """Whether a word begins with one of a header that ends with a point: "departs" with "Dep."."""
+    starts = tuple(re.findall(r"\b([a-z]{3,})\.", header.casefold()))
+    return any(word.startswith(starts) for word in words)
 
 
 def find_named_column(view: TableView, question: str, columns: Sequence[int] | None = None) -> int | None:
@@ -239,15 +255,18 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
 
     It is one of ``columns``, by default of all.
     """
-    words = tokenize(question)
+    words = [word.removesuffix("'s").removesuffix("’s") for word in tokenize(question)]
     columns = view.columns if columns is None else columns
     if words[:2] == ["how", "much"] and not {*words[2:3]} & STOP_WORDS:
         words = words[2:]
     columns = [j for j in columns if _can_answer(view, j, words)]
-    exact = _find_exact(view, columns, [stem(word) for word in words if word not in STOP_WORDS])
+    exact = [*_find_exact(view, columns, [stem(word) for word in words if word not in STOP_WORDS])]
     people = find_person_columns(view, question) if {*words[:2]} & {"who", "whose", "whom"} else ()
-    related = (j for word in words for j in find_related_columns(view, word))
-    return next((j for j in (*exact, *people, *related) if j in columns), None)
+    places = find_related_columns(view, "where") if words[:1] == ["where"] else ()
+    is_when = words[:1] == ["when"]  # "When is it over?" asks by "over" for the end
+    related = (j for word in (*words[is_when:], *words[:is_when]) for j in find_related_columns(view, word))
+    named_places = [j for j in exact if places and (j in places or "where" in tokenize(view.labels[j]))]
+    return next((j for j in (*named_places, *places, *exact, *people, *related) if j in columns), None)
 
 
 def _find_exact(view: TableView, columns: Sequence[int], stems: Sequence[str]) -> Iterator[int]:
@@ -268,15 +287,18 @@ def _can_answer(view: TableView, column: int, words: Sequence[str]) -> bool:
     """Whether the cells of a column are of the kind that a question word asks for: "who" never for numbers."""
     is_number = column in view.numeric_columns
     is_flag = column in view.flag_columns
-    match words[1:3] if {*words[:1]} & _BEFORE_QUESTION_WORD else words[:2]:
+    match words[1:3] if {*words[:1]} & BEFORE_QUESTION_WORD else words[:2]:
         case ["what" | "which", "year"]:
             return column in view.date_columns
-        case ["who" | "whose" | "whom" | "where", *_]:
-            return not (is_number or is_flag)
+        case ["which", *_]:
+            return not is_flag
+        case ["who" | "whose" | "whom" | "where" as word, *_]:
+            is_code = view.has_codes(column) and column not in find_related_columns(view, word)  # but "room B12"
+            return not (is_number or is_flag or is_code)
+        case ["what", "time"] if view.time_columns:
+            return column in view.time_columns
         case ["when", *_] | ["what", "time"]:
-            text = " ".join(view.column_texts(column))
-            names_day = not (LISTS["days"] | LISTS["clear_months"]).isdisjoint(tokenize(text))
-            is_text = names_day or any(map(str.isdigit, text)) or column in find_related_columns(view, "when")
+            is_text = has_times(view, column) or column in find_related_columns(view, "when")
             return column in view.date_columns | view.time_columns if is_number else is_text
         case ["how", word] if word in load_adjectives():
             return not is_flag

@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evidence_assets.extractive.tables.mentions import find_named_column, find_person_columns, find_related_columns
+from evidence_assets.extractive.tables.mentions import (
+    BEFORE_QUESTION_WORD,
+    find_named_column,
+    find_person_columns,
+    find_related_columns,
+    has_times,
+)
 from evidence_assets.extractive.tables.operations import Outcome, format_number
 from evidence_assets.extractive.tables.questions import (
     asks_for_number,
@@ -14,24 +20,23 @@ from evidence_assets.extractive.tables.questions import (
     find_value_column,
     rate_contexts,
 )
-from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
+from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text, is_note
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, header_noun, stem, tokenize
-from evidence_assets.reasoning.tables.lexicon import measures_of
+from evidence_assets.reasoning.tables.lexicon import measures_of, related_headers
 from evidence_assets.reasoning.tables.table import TableView
 from evidence_assets.text.tokens import asks_for_several
 from evidence_assets.text.words import split_words
 
-_QUESTION = re.compile(r"(?:which|what|who|whom|whose|when|where|how)\b", re.IGNORECASE)
+_QUESTION = re.compile(
+    rf"(?:(?:{'|'.join(sorted(BEFORE_QUESTION_WORD))}) )?(?:which|what|who|whom|whose|when|where|how)\b", re.IGNORECASE
+)
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
-_NOTE = re.compile(r"(?=[a-z])(?!.*(?:\.|\b(?:is|are|was|were|has|have|had)\b)).*\b(?:of|for)\b")
-"""A note such as "price of the blue one"; a statement has a capital letter, a verb or a full stop."""
-_PREPOSITIONS = frozenset(("in", "at", "on", "from", "to", "for", "since", "until", "till", "by"))
 
 
 def is_statement(text: str) -> bool:
     """Whether a text is to be checked against a table: a statement, or a question for yes or no."""
     text = text.strip()
-    return bool(_YES_NO.match(text)) or not (text.endswith("?") or _QUESTION.match(text) or _NOTE.match(text))
+    return bool(_YES_NO.match(text)) or not (text.endswith("?") or _QUESTION.match(text) or is_note(text))
 
 
 def list_options(view: TableView, question: str) -> list[str]:
@@ -79,6 +84,9 @@ def _lacks_cell(view: TableView, question: str, column: int) -> bool:
     words = collect_words(question)
     names = {(i, j): collect_words(view.text_at((i, j))) for i in view.body for j in view.name_columns}
     rows = {i for (i, _), name in names.items() if name and name <= words}
+    analysis = analyze_text(view, question, is_question=True)
+    conditions = [each for each in analysis.find_conditions() if each.texts and each.column != column]
+    rows = rows or ({*analysis.select_rows(conditions)} if conditions else set())
     return bool(rows) and not any(view.text_at((i, column)).strip() for i in rows)
 
 
@@ -114,15 +122,17 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
     first_name = next(iter(view.name_columns), None)
     match words[0]:
         case "when":
-            return next(iter(related), None)
+            return next((j for j in related if has_times(view, j)), None)
         case "who":
-            return _find_person_column(view, text, related)
+            return _find_person_column(view, text, related, has_outcome=outcome is not None)
         case "where":
-            return next((j for j in related if j in view.text_columns), first_name)
+            return next((j for j in (*related, *view.text_columns) if j in view.text_columns), first_name)
         case "which" | "what":
-            nouns = [stem(word) for word in words[1:] if word not in STOP_WORDS]
+            content_words = [word for word in words[1:] if word not in STOP_WORDS]
+            nouns = [*map(stem, content_words)]
             columns = _list_answering_columns(analysis, outcome, words, nouns[:1])
-            named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in nouns])
+            names = {*nouns, *(name for word in content_words[:2] for name in related_headers(word))}
+            named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in names])
             if named is not None:
                 return named
             if outcome is not None:
@@ -132,12 +142,15 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
     return None
 
 
-def _find_person_column(view: TableView, question: str, related: Sequence[int]) -> int | None:
-    """The column that "who" asks for, by default the first of texts; none of people who do something else."""
+def _find_person_column(view: TableView, question: str, related: Sequence[int], *, has_outcome: bool) -> int | None:
+    """The column that "who" asks for, by default the first of texts; without an outcome none of people who do
+    something else.
+    """
     people = find_person_columns(view, question)
     others = {*find_person_columns(view, "who")} - {*people}
     columns = [j for j in view.text_columns if j not in others]
-    return next((j for j in (*people, *related, *columns) if j in columns), next(iter(view.name_columns), None))
+    names = [j for j in view.name_columns if has_outcome or j not in others]
+    return next((j for j in (*people, *related, *columns) if j in columns), next(iter(names), None))
 
 
 def _distinguish_rows(view: TableView, column: int | None, outcome: Outcome) -> int | None:
@@ -155,7 +168,7 @@ def _distinguish_rows(view: TableView, column: int | None, outcome: Outcome) -> 
 def _list_question_words(text: str, outcome: Outcome | None) -> list[str]:
     """The words of a question from its question word on, with one for "tallest plant?" and "price of the Bell?"."""
     words = [re.sub(r"['’]s$", "", word.casefold()) for word in split_words(text)]
-    words = words[1:] if {*words[:1]} & _PREPOSITIONS else words
+    words = words[1:] if {*words[:1]} & BEFORE_QUESTION_WORD else words
     if _QUESTION.match(" ".join(words)):
         return words
     return ["what" if outcome is None else "which", *words]

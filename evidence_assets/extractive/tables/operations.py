@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from math import fsum
 from statistics import fmean
 
-from evidence_assets.extractive.tables.text_analysis import Condition, StatedItem, TextAnalysis
+from evidence_assets.extractive.tables.text_analysis import Condition, StatedItem, TextAnalysis, is_note
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, extract_unit
 from evidence_assets.reasoning.tables.cells import CellValue
 from evidence_assets.reasoning.tables.lexicon import pattern
@@ -75,13 +75,18 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     """
     view = analysis.view
     operation = next(filter(analysis.has_unmasked_phrase, ("total", "mean")), None)
-    if operation is None or len(analysis.numbers) != (not analysis.is_question) or analysis.degrees:
+    if operation is None or analysis.degrees:
         return None
-    number = next(iter(analysis.numbers), None)
+    number = None if analysis.is_question else next(iter(analysis.numbers), None)
+    if analysis.is_question and analysis.rows and analysis.numbers:
+        return None  # "What do two rolls and one loaf cost together?"
+    n_bounds = sum(condition.number is not None for condition in analysis.find_conditions())
+    if len(analysis.numbers) != (n_bounds if analysis.is_question else 1):
+        return None
     column = analysis.find_column(number) if number else analysis.find_measured_column(None)
     if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
-    cells = _list_summed_cells(analysis, column)
+    cells = _list_summed_cells(analysis, column, number)
     values = [value for cell in cells if (value := view.number_at(cell)) is not None]
     if len(values) < max(2, len(cells)):
         return None
@@ -90,10 +95,10 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     return Outcome(operation, text, tuple(cells), result, is_confirmed=number.is_met(result) if number else None)
 
 
-def _list_summed_cells(analysis: TextAnalysis, column: int) -> list[CellLocation]:
-    """The known cells of a column in the named rows, else in those that meet the conditions of the text."""
+def _list_summed_cells(analysis: TextAnalysis, column: int, number: CellValue | None) -> list[CellLocation]:
+    """The known cells of a column in the named rows, else in those that meet the conditions; ``number`` is none."""
     view = analysis.view
-    rows = analysis.rows or analysis.select_rows(analysis.find_conditions(next(iter(analysis.numbers), None)))
+    rows = analysis.rows or analysis.select_rows(analysis.find_conditions(number))
     shared = [mention.rows for mention in analysis.shared if mention.rows]
     return [(i, column) for i in rows if all(i in named for named in shared) and view.cell((i, column)).is_known]
 
@@ -129,13 +134,20 @@ def _answer_count(analysis: TextAnalysis) -> Outcome | None:
     """The number of rows that meet the conditions of a question, or of names of a column if it has none."""
     if analysis.rows or not analysis.has_phrase("counting") or analysis.asks_for_value:
         return None
-    conditions = analysis.find_conditions()
+    conditions = analysis.find_conditions() or _find_shared_name(analysis)
     if not conditions:
         return _count_names(analysis)
     amounts = analysis.numeric_mentions.keys() - analysis.view.date_columns - analysis.view.time_columns
     if amounts and not (analysis.numbers or analysis.has_phrase("row_nouns")):
         return None  # "How many bolts are in stock?"
     return _count_rows(analysis, conditions)
+
+
+def _find_shared_name(analysis: TextAnalysis) -> list[Condition]:
+    """The condition of a name that several rows share: "How many medicines is Ilse on?"."""
+    view = analysis.view
+    names = [mention.names for mention in analysis.shared if len({j for _, j in mention.names}) == 1]
+    return [Condition(cells[0][1], frozenset(map(view.text_at, cells))) for cells in names]
 
 
 def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
@@ -312,6 +324,8 @@ def _answer_extreme(analysis: TextAnalysis) -> Outcome | None:
     column = analysis.find_measured_column(degree)
     if degree is None or column is None:
         return None
+    if [mention.is_whole for mention in analysis.rows.values()] == [True]:
+        return None  # "What is the lowest temperature that an aloe takes?"
     rows = tuple(analysis.rows) if len(analysis.rows) > 1 else _select_compared_rows(analysis, column)
     return _find_extreme(analysis.view, column, rows, analysis.direction(degree, column), degree.rank)
 
@@ -466,7 +480,8 @@ def _subtract_columns(analysis: TextAnalysis) -> Outcome | None:
 
 def _answer_conditions(analysis: TextAnalysis) -> Outcome | None:
     """The rows that meet the conditions of a question without a comparison: "Which rooms have a projector?"."""
-    if analysis.rows or analysis.degree("comparative") or not analysis.has_phrase("row_question"):
+    asks_for_rows = analysis.has_phrase("row_question") or (is_note(analysis.text) and not analysis.degrees)
+    if analysis.rows or analysis.degree("comparative") or not asks_for_rows:
         return None
     if analysis.asks_for_value:
         return None  # "What is the number of visitors in Oslo in 2023?"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from evidence_assets.extractive.tables.mentions import find_named_column
 from evidence_assets.extractive.tables.operations import Outcome, apply_operations, cite_names
-from evidence_assets.extractive.tables.text_analysis import analyze_text
+from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.reasoning.tables.cell_text import collect_words, split_alternatives, stem, trigrams
 from evidence_assets.reasoning.tables.cells import CellValue, parse_cell
 from evidence_assets.reasoning.tables.lexicon import pattern
@@ -31,6 +31,8 @@ MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the quest
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
 _MANY_OPTIONS = 12  # people give fewer: these are cells
 _WHEN = re.compile(r"(?:(?:since|until|till|from|by) )?when\b", re.IGNORECASE)
+_CODE = re.compile(r"\b[A-Z]{1,5}-\d+\b")
+_NUMBER = re.compile(r"\W*\d")
 _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
 
 
@@ -92,29 +94,65 @@ def excludes_rows(view: TableView, question: str) -> bool:
     return any(condition.is_negated for condition in conditions) and compute_outcome(view, question) is not None
 
 
-def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best: str) -> bool:
-    """Whether a question without an operation compares or computes, or names no column although all cells are options.
+def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best: str, *, is_tied: bool) -> bool:
+    """Whether the best option is no answer, mostly where the cells of the table are the options.
 
-    "Who is the manager of Ana Lima?" is about her row, but no cell of it answers if the table has no managers.
+    It is none if a question without an operation compares or computes, excludes rows, asks for another kind of answer,
+    or names no column. "Who is the manager of Ana Lima?" is about her row, but no cell of it answers if the table has
+    no managers.
     """
     outcome = compute_outcome(view, question)
-    if outcome is not None:
-        return not asks_for_number(outcome, question) and _lacks_cell(view, outcome.rows, best)
     analysis = analyze_text(view, question, is_question=True)
+    rows = ({*view.row_texts(i).values()} for i in view.body)
+    columns = ({*filter(None, view.column_texts(j))} for j in view.columns)
+    is_any_cell = _are_offered(rows, options, best)
+    are_cells = is_any_cell or len(options) >= _MANY_OPTIONS or _are_offered(columns, options, best)
+    if are_cells and (analysis.has_unmasked_phrase("excluding") or _is_of_other_kind(analysis, outcome, best)):
+        return True
+    if outcome is not None:
+        lacks_rows = are_cells and is_tied and not outcome.rows
+        return not asks_for_number(outcome, question) and (lacks_rows or _lacks_cell(view, outcome.rows, best))
     if analysis.compared_columns:
         return True
     if len(analysis.rows) == 1 and best in {view.text_at(name) for m in analysis.mentions for name in m.names}:
         return True  # "Who made the tin cup?" is not answered by "tin cup"
-    rows = ({*view.row_texts(i).values()} for i in view.body)
-    is_any_cell = _are_offered(rows, options, best)
     if is_any_cell and find_named_column(view, question) is None:
         return True
-    columns = ({*filter(None, view.column_texts(j))} for j in view.columns)
-    if not (is_any_cell or len(options) >= _MANY_OPTIONS or _are_offered(columns, options, best)):
-        return False
-    numbers = {value.value for row in view.grid for cell in row for value in cell.values}
-    is_computed = any(number.comparator or number.value not in numbers for number in analysis.numbers)
-    return bool(analysis.degrees) or is_computed or analysis.has_phrase("difference")
+    return are_cells and (_needs_operation(analysis) or (is_tied and _fits_all_rows(analysis)))
+
+
+def _is_of_other_kind(analysis: TextAnalysis, outcome: Outcome | None, best: str) -> bool:
+    """Whether a question asks for a code that the table lacks, a sum, a person or a number, and gets something else."""
+    view = analysis.view
+    texts = " ".join((view.caption, *(cell.plain for row in view.grid for cell in row))).casefold()
+    if any(code.casefold() not in texts for code in _CODE.findall(analysis.text)):
+        return True
+    has_totals = bool(view.summary_rows) or pattern("total").search(texts) is not None
+    is_counted = outcome is None or outcome.operation == "count"
+    if is_counted and analysis.has_phrase("total") and not has_totals:
+        return True
+    n_shared = len(collect_words(best) & collect_words(analysis.text))
+    compares = outcome is not None and outcome.operation == "superlative"
+    if analysis.text.casefold().startswith("who ") and not compares and 0 < n_shared < len(collect_words(best)):
+        return True  # "Who supplies the packing tape?" is not answered by "Packing tape brown"
+    is_flag = any(best in yes | no for yes, no in view.flag_columns.values())
+    is_text = analysis.has_phrase("counting") and _NUMBER.match(best) is None
+    return outcome is None and ((is_flag and not analysis.rows) or is_text)
+
+
+def _needs_operation(analysis: TextAnalysis) -> bool:
+    """Whether a question compares, computes or excludes: "Who has only one entry?"."""
+    numbers = {value.value for row in analysis.view.grid for cell in row for value in cell.values}
+    if any(number.comparator or number.value not in numbers for number in analysis.numbers):
+        return True
+    if analysis.is_negated and not any(condition.is_negated for condition in analysis.find_conditions()):
+        return True
+    return bool(analysis.degrees) or analysis.has_phrase("difference") or analysis.has_unmasked_phrase("limiting")
+
+
+def _fits_all_rows(analysis: TextAnalysis) -> bool:
+    """Whether a question names no row and has no condition."""
+    return not (analysis.rows or analysis.shared or analysis.numbers or analysis.find_conditions())
 
 
 def _lacks_cell(view: TableView, rows: Sequence[int], best: str) -> bool:
@@ -134,7 +172,8 @@ def _are_offered(lines: Iterable[set[str]], options: Sequence[str], best: str) -
 def _parse_option(option: str) -> tuple[CellValue, ...]:
     """Numbers in an option, in digits or as a single word."""
     words = collect_words(option)
-    return parse_cell(option).values or (parse_cell(min(words)).values if len(words) == 1 else ())
+    is_word = len(words) == 1 and not any(map(str.isdigit, option))  # "two", but not "T-02"
+    return parse_cell(option).values or (parse_cell(min(words)).values if is_word else ())
 
 
 def _locate_option(view: TableView, option: str, rows: Sequence[int]) -> CellLocation | None:
@@ -234,8 +273,11 @@ def _explain_outcome(view: TableView, outcome: Outcome, question: str, option: s
         agrees = bool(numbers) and numbers[0].states(outcome.number)
     else:
         location = _locate_option(view, option, outcome.rows)
+        option_cell = _locate_option(view, option, view.body)
+        if location and option_cell and option_cell[1] in view.name_columns and location[1] not in view.name_columns:
+            location = None  # "1" is room 1, not the floor of room 4
         agrees = location is not None
-        option_cell = location or _locate_option(view, option, view.body)
+        option_cell = location or option_cell
         cells = outcome.cells_for_row(option_cell[0] if option_cell else None)
         cells = tuple(cell for cell in cells if view.text_at(cell))
     steps = (*cite_names(view, cells), TableStep(outcome.operation, outcome.text, cells))

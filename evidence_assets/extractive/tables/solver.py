@@ -29,7 +29,7 @@ class TableSolver:
 
     name = "extractive"
     model_id = "extractive"
-    version = f"37-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
+    version = f"38-{content_id(load_lexicon(), asdict(claims.load_claim_weights()))[:8]}"
 
     def is_statement(self, text: str) -> bool:
         """Whether a text is a claim to verify instead of a question."""
@@ -82,7 +82,8 @@ class TableSolver:
         excludes_rows = bool(evidence) and questions.excludes_rows(view, question.text)
         choice = _choose_option(question.labels, support, is_negated=question.negated and not excludes_rows)
         best = dict(question.hypotheses)[choice.answer] if choice.answer else ""
-        if evidence and questions.is_beyond_cells(view, question.text, question.options, best):
+        is_tied = choice.status == "ambiguous"
+        if evidence and questions.is_beyond_cells(view, question.text, question.options, best, is_tied=is_tied):
             return replace(choice, supported=(), status="insufficient")
         is_list = bool(evidence) and open_questions.asks_for_list(view, question.text)
         return _answer_with_list(choice) if is_list else choice

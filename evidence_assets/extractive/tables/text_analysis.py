@@ -29,6 +29,18 @@ _NUMBER_WORD = re.compile(
     rf"\b(?:{'|'.join(word for word in NUMBER_WORDS if word != 'one')}|(?<=only )one|(?<=exactly )one)\b", re.IGNORECASE
 )
 _ABSENT = re.compile(r"\b(?:no|without|(?:not|n't) (?:yet )?been) (?:an? )?$|\bnon-$", re.IGNORECASE)
+_NOTE_START = re.compile(
+    r"(?:the )?(?:number|amount|sum|total|average|mean|difference|last|first|second|third|next|most|least|\w+est)\b",
+    re.IGNORECASE,
+)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|do|does|did|can|could|will|would|must|should|may|might)(?:n['’]t)?\b"
+)
+_RELATIVE = re.compile(r"\b(?:that|which|who|whose|where|I|we|you|they)\b")
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_DAY = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?i:{_MONTH})|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b(?!,? \d{{4}})")
+"""A day without a year."""
+_ALL = re.compile(r"\b(?:the|all|these|those|our|my)\s+$", re.IGNORECASE)
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
@@ -332,7 +344,8 @@ class TextAnalysis:
             sign = number.comparator or (">" if self.direction(degree, column) > 0 else "<")
             return Condition(column, number=replace(number, comparator=sign))
         column = self.find_column(number)
-        if column is None and self.is_question and number.is_date:
+        is_of_other_kind = number.kind == "date" and column not in self.view.date_columns
+        if is_of_other_kind or (column is None and self.is_question and number.is_date):
             column = single_item(self.view.date_columns)
         if column is None and self.is_question and number.comparator:
             column = self.find_measured_column(None)
@@ -372,6 +385,9 @@ class TextAnalysis:
         # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
         border = self._negation.end() if self._negation and self.is_question else len(self.text)
         negated = next((start for start, _ in conditions if start >= border), None)
+        if negated is None and border < len(self.text):  # "where dogs aren't allowed"
+            flags = [start for start, condition in conditions if condition.column in self.view.flag_columns]
+            negated = flags[-1] if flags else None
         return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in conditions]
 
     def _find_value_condition(self, mention: Mention) -> Condition:
@@ -395,13 +411,24 @@ class TextAnalysis:
         return self._negation is not None
 
 
+def is_note(text: str) -> bool:
+    """Whether a text is a search such as "price of the blue one": it has no full stop, and no verb but in a clause."""
+    main_clause = _RELATIVE.split(text)[0]
+    starts_small = text[:1].islower() or _NOTE_START.match(text) is not None
+    return starts_small and not text.endswith(".") and _VERB.search(main_clause) is None
+
+
 def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> TextAnalysis:
     """Analyze a claim or question against a table."""
     plain = strip_markup(text)
+    if view.only_year is not None:
+        plain = _DAY.sub(rf"\g<0> {view.only_year}", plain)
     mentions = find_mentions(view, plain)
     # "23 million" is 23 below "Cost (million)"; a text often refers to a column without its name.
     header = " ".join(view.labels)
     numbers = [number for number in _find_numbers(plain, mentions) if not _is_year_of_caption(view, number)]
+    if is_question:
+        numbers = [number for number in numbers if not _counts_what_is_named(plain, number)]
     rescaled = tuple(rescale_to_header(number, header) for number in numbers)
     return TextAnalysis(view, plain, mentions, rescaled, is_question)
 
@@ -409,6 +436,12 @@ def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> Te
 def _is_year_of_caption(view: TableView, number: CellValue) -> bool:
     """Whether a number is the year that a whole table is of: "in 2024" is no condition on the rows of "sales_2024"."""
     return number.is_date and not number.comparator and not view.date_columns and number.text in tokenize(view.caption)
+
+
+def _counts_what_is_named(plain: str, number: CellValue) -> bool:
+    """Whether a number word says how many things a question names: "the two Comets", "all three shifts"."""
+    has_word = not any(map(str.isdigit, plain[number.start : number.end]))
+    return has_word and _ALL.search(plain[: number.start]) is not None
 
 
 def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 
 from evidence_assets.reasoning.tables.cell_text import collect_words, extract_unit, stem_content_words
@@ -182,6 +183,13 @@ class TableView:
         """The quantities in the cells of each numeric column."""
         cells = {j: [self.cell((i, j)).quantity for i in self.body] for j in self.numeric_columns}
         return {j: [value for value in values if value is not None] for j, values in cells.items()}
+
+    @cached_property
+    def only_year(self) -> int | None:
+        """The year of all dates, if they have one in common."""
+        dates = (value for i in self.body for cell in self.grid[i] for value in cell.values if value.kind == "date")
+        years = {date.fromordinal(int(value.value)).year for value in dates if not value.unit}
+        return min(years) if len(years) == 1 else None
 
     @cached_property
     def time_columns(self) -> frozenset[int]:

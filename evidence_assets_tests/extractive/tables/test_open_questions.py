@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
-from bench.tables.fit_asked_tables import read_cases
+from bench.tables.fit_asked_tables import SETS, read_cases
 from bench.tables.measure_plain import FOLDER, RIGHT, WRONG, WRONG_LIST, grade, grade_set, read_table
 from evidence_assets.experiment.scores.calibration import fit_answers
-from evidence_assets.extractive.tables.open_questions import asks_for_list, list_options
+from evidence_assets.extractive.tables.open_questions import asks_for_list, is_statement, list_options
 from evidence_assets.extractive.tables.questions import compute_outcome
 from evidence_assets.reasoning.confidence import ASKED_TABLES, packaged_fits
 from evidence_assets.reasoning.tables.table import TableView
@@ -23,7 +23,14 @@ CUPS = TableView.of(
 
 @pytest.mark.parametrize(
     ("name", "n_right", "n_wrong"),
-    [("first", 612, 16), ("second", 259, 22), ("third", 282, 16), ("fourth", 233, 40), ("fifth", 130, 64)],
+    [
+        ("first", 613, 16),
+        ("second", 263, 19),
+        ("third", 283, 16),
+        ("fourth", 241, 27),
+        ("fifth", 167, 33),
+        ("sixth", 92, 22),
+    ],
 )
 def test_most_answers_on_plain_tables_are_right_and_few_wrong(name: str, n_right: int, n_wrong: int) -> None:
     verdicts = Counter(verdict for _, verdict, _ in grade_set(name))
@@ -196,11 +203,11 @@ def test_a_table_with_thousands_of_rows_takes_seconds() -> None:
     assert time.perf_counter() - started < 20, "each option was compared with each cell, for more than ten minutes"
 
 
-def test_the_packaged_probability_is_the_fit_on_the_fifth_set() -> None:
-    fit = fit_answers([case.answer for case in read_cases()])
+def test_the_packaged_probability_is_the_fit_on_the_newest_sets() -> None:
+    fit = fit_answers([case.answer for name in SETS for case in read_cases(name)])
     assert packaged_fits()[ASKED_TABLES, "extractive"] == fit
     assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, (
-        "two thirds of the answers are right, not nearly all"
+        "five of six answers are right, not nearly all"
     )
 
 
@@ -241,3 +248,63 @@ def test_columns_of_joined_tables_are_compared(question: str, answer: str | None
         assert choice.status == "insufficient"
     else:
         assert (options["ABCDEFGHIJKLMNOPQRSTUVWXYZ".index(choice.answer)], choice.status) == (answer, "answered")
+
+
+TOOLS = TableView.of(
+    "tools",
+    ["Code", "Tool", "Shelf", "Owner", "Lent?", "Weight (kg)", "Bought", "Until"],
+    [
+        ["T-01", "Red rake", "A", "Ida Moss", "yes", "2", "03/04/2024", "5 May"],
+        ["T-02", "Hand-drill", "B", "Ole Finn", "no", "3", "15/05/2024", ""],
+        ["T-03", "Blue rake", "B", "Ida Moss", "yes", "4", "20/05/2024", "9 June"],
+        ["T-04", "Ladder", "C", "Bea Holt", "no", "9", "01/06/2024", ""],
+    ],
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "answers"),
+    [
+        ("where is the ladder", ["C"]),  # not "T-04"
+        ("where's the red rake", ["A"]),
+        ("heaviest tool", ["Ladder"]),
+        ("tools that are lent", ["Red rake", "Blue rake"]),
+        ("Which tools still have to be lent?", ["Hand-drill", "Ladder"]),
+        ("Which tools are not lent?", ["Hand-drill", "Ladder"]),
+        ("How many tools does Ida Moss own?", ["2"]),
+        ("number of tools of Ida Moss", ["2"]),
+        ("What do the two rakes weigh together?", ["6"]),
+        ("what was bought on 15 May", ["Hand-drill"]),
+        ("tools above 3 kg", ["Blue rake", "Ladder"]),
+        ("Who owns only one tool?", []),
+        ("Which tool has nobody lent?", []),
+        ("Who sharpens the rake?", []),
+        ("until when is the ladder lent", []),
+        ("weight of T-09", []),
+        ("What do two ladders and one drill weigh together?", []),
+    ],
+)
+def test_notes_and_everyday_questions_get_cells_of_the_right_kind_or_none(question: str, answers: list[str]) -> None:
+    options = list_options(TOOLS, question)
+    assert not is_statement(question)
+    choice = answer_choice(TOOLS, question, options).choice if len(options) > 1 else None
+    labels = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", options, strict=False))
+    is_answered = choice is not None and choice.status != "insufficient"
+    assert sorted(labels[label] for label in choice.supported) == sorted(answers) if is_answered else not answers
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The saw is red.", True),
+        ("Rome has 2800 inhabitants", True),
+        ("Is the saw lent?", True),
+        ("price of the blue one", False),
+        ("Total weight on shelf B", False),
+        ("tools that are lent", False),
+        ("with which tool do I cut wood", False),
+        ("cheapest one", False),
+    ],
+)
+def test_a_search_is_no_statement(text: str, expected: bool) -> None:
+    assert is_statement(text) == expected
