@@ -5,8 +5,9 @@
 A set is a folder of ``bench/tables/plain`` with tables and ``cases.jsonl``: a question has ``answers``, alternatives
 that are sets of cells (none if the table has no answer), a claim its ``label``. They were written for this project
 without looking at the solver. The rules were improved on ``first``, ``second``, ``third`` and every other table of
-``fourth``, then on these four; ``fifth`` chose one rule and the probability of an answer (``fit_asked_tables``). Each
-case is answered from all cells; ``evidence ask --table`` selects columns first.
+``fourth``, on these four, then on ``fifth`` and every other table of ``sixth``. The last two sets chose the probability
+of an answer (``fit_asked_tables``). Each case is answered from all cells; ``evidence ask --table`` selects columns
+first.
 """
 
 from __future__ import annotations

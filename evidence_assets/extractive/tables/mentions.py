@@ -179,15 +179,13 @@ def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
     is_long = len(word.token) >= _MIN_UNIQUE_LENGTH
     targets = [index.get(key, set()) for key in (word.stem, stem(word.token.removeprefix("un")))]
     lines = next(filter(None, ({t for t in each if t[0] != "cells"} for each in targets)), set())
-    cells: list[CellLocation] = []
     if len(lines) == 1 and is_long:
         return _build_mention(word.start, word.end, lines, is_whole=False)
-    is_of_all = word.stem in collect_words(view.caption)  # "bikes" of "e-bike" in a table of bikes
-    if not lines and is_long and not is_of_all:
-        cells = sorted(cell for _, cell in targets[0] if not _is_in_compound(word.stem, view.text_at(cell)))
-    elif len(lines) > 1 and not is_of_all and all(axis == "names" for axis, _ in lines):
-        cells = sorted(name for _, name in lines)  # "cup" of "blue cup"
-    is_of_one_column = len({j for _, j in cells}) == 1
+    if word.stem in collect_words(view.caption) or any(axis == "columns" for axis, _ in lines):
+        return None
+    locations = [location for _, location in (lines if len(lines) > 1 else targets[0] if is_long else ())]
+    cells = sorted(cell for cell in locations if not _is_in_compound(word.stem, view.text_at(cell)))
+    is_of_one_column = len({j for _, j in cells}) == 1  # "cup" of "blue cup"
     return Mention(word.start, word.end, cells=tuple(cells), is_whole=False) if is_of_one_column else None
 
 
@@ -262,11 +260,16 @@ def find_named_column(view: TableView, question: str, columns: Sequence[int] | N
     columns = [j for j in columns if _can_answer(view, j, words)]
     exact = [*_find_exact(view, columns, [stem(word) for word in words if word not in STOP_WORDS])]
     people = find_person_columns(view, question) if {*words[:2]} & {"who", "whose", "whom"} else ()
-    places = find_related_columns(view, "where") if words[:1] == ["where"] else ()
-    is_when = words[:1] == ["when"]  # "When is it over?" asks by "over" for the end
-    related = (j for word in (*words[is_when:], *words[:is_when]) for j in find_related_columns(view, word))
-    named_places = [j for j in exact if places and (j in places or "where" in tokenize(view.labels[j]))]
-    return next((j for j in (*named_places, *places, *exact, *people, *related) if j in columns), None)
+    places = _list_place_columns(view, exact) if words[:1] == ["where"] else ()
+    words = [*words[1:], "when"] if words[:1] == ["when"] else words  # "over" asks for the end: "When is it over?"
+    related = (j for word in words for j in find_related_columns(view, word))
+    return next((j for j in (*places, *exact, *people, *related) if j in columns), None)
+
+
+def _list_place_columns(view: TableView, named: Sequence[int]) -> list[int]:
+    """Columns that "where" asks for, those first that a question names: "Found where"."""
+    places = find_related_columns(view, "where")
+    return [*(j for j in named if j in places or "where" in tokenize(view.labels[j])), *places]
 
 
 def _find_exact(view: TableView, columns: Sequence[int], stems: Sequence[str]) -> Iterator[int]:

@@ -129,10 +129,8 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             return next((j for j in (*related, *view.text_columns) if j in view.text_columns), first_name)
         case "which" | "what":
             content_words = [word for word in words[1:] if word not in STOP_WORDS]
-            nouns = [*map(stem, content_words)]
-            columns = _list_answering_columns(analysis, outcome, words, nouns[:1])
-            names = {*nouns, *(name for word in content_words[:2] for name in related_headers(word))}
-            named = find_named_column(view, text, [j for j in columns if header_noun(view.labels[j]) in names])
+            columns = _list_answering_columns(analysis, outcome, words, [*map(stem, content_words[:1])])
+            named = find_named_column(view, text, _select_by_noun(view, columns, content_words))
             if named is not None:
                 return named
             if outcome is not None:
@@ -140,6 +138,12 @@ def _find_requested_column(analysis: TextAnalysis, outcome: Outcome | None) -> i
             default = first_name if words[0] == "which" else None
             return next((j for j in related if j in columns), default)
     return None
+
+
+def _select_by_noun(view: TableView, columns: Sequence[int], words: Sequence[str]) -> list[int]:
+    """Columns whose header has its noun among these words, or asked for by the first two: "Date" by "what day"."""
+    names = {*map(stem, words), *(name for word in words[:2] for name in related_headers(word))}
+    return [j for j in columns if header_noun(view.labels[j]) in names]
 
 
 def _find_person_column(view: TableView, question: str, related: Sequence[int], *, has_outcome: bool) -> int | None:

@@ -75,14 +75,9 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     """
     view = analysis.view
     operation = next(filter(analysis.has_unmasked_phrase, ("total", "mean")), None)
-    if operation is None or analysis.degrees:
+    if operation is None or analysis.degrees or not _has_only_bounds(analysis):
         return None
-    number = None if analysis.is_question else next(iter(analysis.numbers), None)
-    if analysis.is_question and analysis.rows and analysis.numbers:
-        return None  # "What do two rolls and one loaf cost together?"
-    n_bounds = sum(condition.number is not None for condition in analysis.find_conditions())
-    if len(analysis.numbers) != (n_bounds if analysis.is_question else 1):
-        return None
+    number = None if analysis.is_question else analysis.numbers[0]
     column = analysis.find_column(number) if number else analysis.find_measured_column(None)
     if column is None or column in view.date_columns | view.time_columns | view.mixed_units.keys():
         return None
@@ -93,6 +88,17 @@ def _compute_total(analysis: TextAnalysis) -> Outcome | None:
     result = fmean(values) if operation == "mean" else fsum(values)
     text = f"The {operation} of {len(values)} values in “{view.label(column)}” is {format_number(result)}."
     return Outcome(operation, text, tuple(cells), result, is_confirmed=number.is_met(result) if number else None)
+
+
+def _has_only_bounds(analysis: TextAnalysis) -> bool:
+    """Whether a claim of a sum states one number, or a question about one has numbers for conditions only.
+
+    "What do two rolls and one loaf cost together?" has another one.
+    """
+    if not analysis.is_question:
+        return len(analysis.numbers) == 1
+    n_bounds = sum(condition.number is not None for condition in analysis.find_conditions())
+    return len(analysis.numbers) == n_bounds and not (analysis.rows and analysis.numbers)
 
 
 def _list_summed_cells(analysis: TextAnalysis, column: int, number: CellValue | None) -> list[CellLocation]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from evidence_assets.extractive.tables.mentions import find_named_column
+from evidence_assets.extractive.tables.mentions import BEFORE_QUESTION_WORD, find_named_column
 from evidence_assets.extractive.tables.operations import Outcome, apply_operations, cite_names
 from evidence_assets.extractive.tables.text_analysis import TextAnalysis, analyze_text
 from evidence_assets.reasoning.tables.cell_text import collect_words, split_alternatives, stem, trigrams
@@ -30,7 +30,7 @@ _MAX_OTHER_SUPPORT = 0.3
 MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the question: ranked, but not supported
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
 _MANY_OPTIONS = 12  # people give fewer: these are cells
-_WHEN = re.compile(r"(?:(?:since|until|till|from|by) )?when\b", re.IGNORECASE)
+_WHEN = re.compile(rf"(?:(?:{'|'.join(sorted(BEFORE_QUESTION_WORD))}) )?when\b", re.IGNORECASE)
 _CODE = re.compile(r"\b[A-Z]{1,5}-\d+\b")
 _NUMBER = re.compile(r"\W*\d")
 _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
@@ -264,6 +264,10 @@ def asks_for_number(outcome: Outcome, question: str) -> bool:
     return not outcome.rows
 
 
+def _names_row(view: TableView, cell: CellLocation) -> bool:
+    return cell[1] in view.name_columns
+
+
 def _explain_outcome(view: TableView, outcome: Outcome, question: str, option: str, chain: TableChain) -> TableChain:
     """The chain of an option for an outcome: the outcome, and whether the option agrees with it."""
     location = None
@@ -274,7 +278,7 @@ def _explain_outcome(view: TableView, outcome: Outcome, question: str, option: s
     else:
         location = _locate_option(view, option, outcome.rows)
         option_cell = _locate_option(view, option, view.body)
-        if location and option_cell and option_cell[1] in view.name_columns and location[1] not in view.name_columns:
+        if location and option_cell and _names_row(view, option_cell) and not _names_row(view, location):
             location = None  # "1" is room 1, not the floor of room 4
         agrees = location is not None
         option_cell = location or option_cell

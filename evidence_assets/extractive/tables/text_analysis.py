@@ -382,13 +382,19 @@ class TextAnalysis:
         columns = {condition.column for _, condition in conditions}
         conditions += [(self.columns[c.column].start, c) for c in self._presences if c.column not in columns]
         conditions.sort(key=lambda pair: pair[0])
-        # A question excludes the rows that meet the condition after its negation; a claim is negated as a whole.
-        border = self._negation.end() if self._negation and self.is_question else len(self.text)
-        negated = next((start for start, _ in conditions if start >= border), None)
-        if negated is None and border < len(self.text):  # "where dogs aren't allowed"
-            flags = [start for start, condition in conditions if condition.column in self.view.flag_columns]
-            negated = flags[-1] if flags else None
+        negated = self._find_negated(conditions)
         return [replace(c, is_negated=start == negated and c.texts != {""}) for start, c in conditions]
+
+    def _find_negated(self, conditions: Sequence[tuple[int, Condition]]) -> int | None:
+        """The start of the condition that a question negates: after its negation, else a flag: "dogs aren't allowed".
+
+        A claim is negated as a whole.
+        """
+        if self._negation is None or not self.is_question:
+            return None
+        flags = [start for start, condition in reversed(conditions) if condition.column in self.view.flag_columns]
+        after = [start for start, _ in conditions if start >= self._negation.end()]
+        return next(iter((*after, *flags)), None)
 
     def _find_value_condition(self, mention: Mention) -> Condition:
         """The condition of a value: in its mentioned column, else in one named before it or with most cells."""
