@@ -206,9 +206,7 @@ def test_a_table_with_thousands_of_rows_takes_seconds() -> None:
 def test_the_packaged_probability_is_the_fit_on_the_newest_sets() -> None:
     fit = fit_answers([case.answer for name in SETS for case in read_cases(name)])
     assert packaged_fits()[ASKED_TABLES, "extractive"] == fit
-    assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, (
-        "five of six answers are right, not nearly all"
-    )
+    assert fit.probability({"share": 10.0, "answered": 1.0}) < 0.9, "five of six answers are right, not nearly all"
 
 
 YEARS = TableView.of(
