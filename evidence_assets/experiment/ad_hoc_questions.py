@@ -52,7 +52,7 @@ def build_question(
 ) -> QuestionRecord:
     """Build a question of the benchmark ``asked``.
 
-    For a table, a text without a question mark is a claim to verify, and the default options are the table's cells.
+    For a table, a statement is a claim to verify, and the default options of a question are the table's cells.
     """
     text = " ".join(text.split())
     options = [" ".join(option.split()) for option in options]

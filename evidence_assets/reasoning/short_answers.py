@@ -20,7 +20,7 @@ from evidence_assets.reasoning.reply_parsing import INSUFFICIENT_EVIDENCE
 from evidence_assets.reasoning.tasks import ChainStep, EvidenceItem, Failure, Reasoner, ReplyCost
 from evidence_assets.reasoning.templates import PACKAGED, Prompts, Template
 
-VERSION = "27"
+VERSION = "28"
 SPAN_VERSION = "1"
 """Raise them whenever equal input may get a different answer; the second is that of :class:`SpanAnswers`."""
 

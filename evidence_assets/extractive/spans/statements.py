@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 from evidence_assets.extractive.choice_probabilities import ChoiceWeights
@@ -21,10 +22,12 @@ from evidence_assets.extractive.spans.passages import Passage
 from evidence_assets.extractive.spans.questions import analyze_question
 from evidence_assets.lake.input_files import read_yaml_mapping
 from evidence_assets.models.protocols import Encoder
+from evidence_assets.text.tokens import PREPOSITIONS, split_tokens
 from evidence_assets.text.words import split_words, stem
 
 SPAN = "span"
 _ADJECTIVE = re.compile(r"how (?!much\b|many\b|long\b|often\b|far\b|old\b)(\w+) (?:is|are|was|were)\b", re.IGNORECASE)
+_NAME = re.compile(r"\bnames? of\b|['’]s? names?\b|\b(?:called|named)\W*$", re.IGNORECASE)
 WEIGHTS_FILE = Path(__file__).with_suffix(".yaml")
 
 
@@ -56,13 +59,26 @@ def find_statement(described: DescribedPassages, question: str, weights: Stateme
     best = choose_statement(described, weights)
     if best is None or best.probability < weights.thresholds[analyze_question(question).kind]:
         return None
-    return best if _has_degree(best.passage.text, question) else None
+    has_answer = _has_degree(best.passage.text, question) and _has_name(best.passage.text, question)
+    return best if has_answer else None
 
 
 def _has_degree(statement: str, question: str) -> bool:
     """Whether a statement has the adjective of "How deep is it?"; a length alone says something else."""
     match = _ADJECTIVE.match(question)
     return match is None or stem(match[1].lower()) in {stem(word) for word in split_words(statement.lower())}
+
+
+def _has_name(statement: str, question: str) -> bool:
+    """Whether a statement has a name besides the question's, if a name is asked for: "the name of Rosalind's mother".
+
+    "From Freetown" is no name of hers.
+    """
+    if _NAME.search(question) is None:
+        return True
+    known = {word.stem for word in split_tokens(question)}
+    names = [word for before, word in pairwise(split_tokens(statement)) if before.lower not in PREPOSITIONS]
+    return any(word.is_capital and word.stem not in known for word in names)
 
 
 def describe_statements(

@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from evidence_assets.reasoning.tables.cell_text import STOP_WORDS, collect_words, stem, tokenize, tokenize_with_offsets
-from evidence_assets.reasoning.tables.lexicon import load_adjectives, load_lexicon, related_headers
+from evidence_assets.reasoning.tables.lexicon import load_adjectives, load_lexicon, pattern, related_headers
 from evidence_assets.reasoning.tables.table import CellLocation, TableView
 from evidence_assets.text.tokens import AUXILIARIES, LISTS, is_verb_form, split_tokens
 
@@ -127,13 +127,18 @@ def _find_names(view: TableView, plain: str, words: Sequence[Word]) -> list[Ment
     mentions: list[Mention] = []
     for span in spans:
         name = tuple(stems[span.start : span.stop])
-        if name not in index or covered & set(span):
+        if name not in index or covered & set(span) or _is_bounded(plain, words[span.stop - 1].end):
             continue
         mention = _build_mention(words[span.start].start, words[span.stop - 1].end, index[name], is_whole=True)
         if not _is_function_word(words[span.start : span.stop]) or _is_name(view, plain, mention):
             covered |= set(span)
             mentions.append(mention)
     return mentions
+
+
+def _is_bounded(plain: str, end: int) -> bool:
+    """Whether a text goes on with "or more" or "or less": "250 m² or more" is no cell."""
+    return any(pattern(key).match(plain, end) for key in ("or_more", "or_less"))
 
 
 def _is_function_word(span: Sequence[Word]) -> bool:

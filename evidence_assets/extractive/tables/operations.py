@@ -159,22 +159,29 @@ def _find_shared_name(analysis: TextAnalysis) -> list[Condition]:
 def _check_quantifier(analysis: TextAnalysis) -> Outcome | None:
     """For a claim with "all" or "no" that ends with a condition: whether all rows of its other conditions meet it, or
     none."""
-    view = analysis.view
     quantifier = pattern("universal").match(analysis.text)
-    conditions = analysis.find_conditions()
+    conditions = [*_find_shared_name(analysis), *analysis.find_conditions()]
     if analysis.rows or not (quantifier and conditions):
         return None
     n_numbers = sum(condition.number is not None for condition in conditions)
     # "150 hp" may be of no column, and "… at least once" ends with no condition.
     if n_numbers < len(analysis.numbers) or len(analysis.ending.split()) > 1:
         return None
+    return _count_subjects(analysis, conditions, quantifier[0].casefold())
+
+
+def _count_subjects(analysis: TextAnalysis, conditions: Sequence[Condition], quantifier: str) -> Outcome | None:
+    """How many rows that meet all conditions but the last meet that, too; None if "both" are not two."""
+    view = analysis.view
     *others, last = conditions
     rows = analysis.select_rows(conditions)
     subjects = analysis.select_rows(others)
+    if quantifier == "both" and len(subjects) != 2:
+        return None
     cells = dict.fromkeys((i, c.column) for i in subjects for c in conditions if view.text_at((i, c.column)))
     kinds = "".join(f" with {condition.describe(view)}" for condition in others)
     text = f"{len(rows)} of {len(subjects)} rows{kinds} satisfy {last.describe(view)}."
-    n_claimed = len(subjects) if quantifier[0].casefold() in ("all", "every", "each") else 0
+    n_claimed = len(subjects) if quantifier in ("all", "both", "every", "each") else 0
     return Outcome("count", text, tuple(cells), float(len(rows)), rows, is_confirmed=len(rows) == n_claimed)
 
 
@@ -538,6 +545,8 @@ def _is_about_one_row(analysis: TextAnalysis) -> bool:
     columns = [item.column for item in items if item.column is not None]
     if pattern("quantifier").match(analysis.text) or analysis.has_phrase("exclusivity"):
         return False
+    if re.search(r"\bevery\b", analysis.text):
+        return False  # "At least three people work in every Monday shift"
     if {*analysis.degrees} - {analysis.find_bound(number) for number in analysis.numbers}:
         return False
     if len(set(columns)) < len(columns) or not all(item.cells or item.column is not None for item in items):

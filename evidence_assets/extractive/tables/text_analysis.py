@@ -22,7 +22,7 @@ from evidence_assets.reasoning.tables.lexicon import (
     normalize_header,
     pattern,
 )
-from evidence_assets.reasoning.tables.table import CellLocation, TableView
+from evidence_assets.reasoning.tables.table import FIRST_YEAR, CellLocation, TableView
 
 # "One" is rarely a number.
 _NUMBER_WORD = re.compile(
@@ -40,6 +40,7 @@ _RELATIVE = re.compile(r"\b(?:that|which|who|whose|where|I|we|you|they)\b")
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 _DAY = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?i:{_MONTH})|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b(?!,? \d{{4}})")
 """A day without a year."""
+_THE = re.compile(r"\b(?:the|these|those|our|my)\s+$", re.IGNORECASE)
 _ALL = re.compile(r"\b(?:the|all|these|those|our|my)\s+$", re.IGNORECASE)
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
@@ -275,6 +276,8 @@ class TextAnalysis:
         column = min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
         before = [m.columns for m in self.mentions if m.end <= number.start and column in m.columns]
         column = next((columns[0] for columns in before if columns[0] in self.numeric_mentions), column)
+        if number.kind == "percentage" and (shares := [j for j, units in self.view.units.items() if "%" in units]):
+            column = column if column in shares else single_item(shares)
         if column is None and unit:
             column = single_item(j for j, units in self.view.units.items() if unit in units)
         return column
@@ -345,6 +348,8 @@ class TextAnalysis:
             return Condition(column, number=replace(number, comparator=sign))
         column = self.find_column(number)
         is_of_other_kind = number.kind == "date" and column not in self.view.date_columns
+        if column in self.view.date_columns and number.value < FIRST_YEAR:
+            return None  # "Ottokar paid for three things"
         if is_of_other_kind or (column is None and self.is_question and number.is_date):
             column = single_item(self.view.date_columns)
         if column is None and self.is_question and number.comparator:
@@ -433,8 +438,7 @@ def analyze_text(view: TableView, text: str, *, is_question: bool = False) -> Te
     # "23 million" is 23 below "Cost (million)"; a text often refers to a column without its name.
     header = " ".join(view.labels)
     numbers = [number for number in _find_numbers(plain, mentions) if not _is_year_of_caption(view, number)]
-    if is_question:
-        numbers = [number for number in numbers if not _counts_what_is_named(plain, number)]
+    numbers = [number for number in numbers if not _counts_what_is_named(plain, number, is_question=is_question)]
     rescaled = tuple(rescale_to_header(number, header) for number in numbers)
     return TextAnalysis(view, plain, mentions, rescaled, is_question)
 
@@ -444,10 +448,14 @@ def _is_year_of_caption(view: TableView, number: CellValue) -> bool:
     return number.is_date and not number.comparator and not view.date_columns and number.text in tokenize(view.caption)
 
 
-def _counts_what_is_named(plain: str, number: CellValue) -> bool:
-    """Whether a number word says how many things a question names: "the two Comets", "all three shifts"."""
+def _counts_what_is_named(plain: str, number: CellValue, *, is_question: bool) -> bool:
+    """Whether a number word says how many things a text names: "the two Comets"; of a question, "all three shifts".
+
+    "All three shifts" of a claim says how many there are.
+    """
     has_word = not any(map(str.isdigit, plain[number.start : number.end]))
-    return has_word and _ALL.search(plain[: number.start]) is not None
+    is_rank = re.match(r"\s*(?:\w+est|most)\b", plain[number.end :]) is not None  # "the two largest"
+    return has_word and not is_rank and (_ALL if is_question else _THE).search(plain[: number.start]) is not None
 
 
 def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:

@@ -18,7 +18,7 @@ Grid = tuple[tuple[Cell, ...], ...]
 # Minimum shares of numeric cells in a column: after which no column names rows, and to compare values.
 _NUMERIC_AFTER_NAMES = 0.6
 _NUMERIC = 0.8
-_FIRST_YEAR = 1000
+FIRST_YEAR = 1000
 _LAST_YEAR = 2100
 
 
@@ -175,7 +175,7 @@ class TableView:
         return frozenset(
             j
             for j in columns
-            if all(_FIRST_YEAR <= v.value <= _LAST_YEAR and v.value % 1 == 0 for v in self._quantities[j])
+            if all(FIRST_YEAR <= v.value <= _LAST_YEAR and v.value % 1 == 0 for v in self._quantities[j])
         )
 
     @cached_property

@@ -23,3 +23,20 @@ def test_a_sure_statement_has_the_adjective_of_the_question(
     [passage] = split_passages([EvidenceItem("e", "chunk", "d", "0:1", "At the mill the river Arl is 60 metres wide.")])
     monkeypatch.setattr(statements, "choose_statement", lambda *_: StatementChoice(passage, 1.0))
     assert (find_statement([], question, load_statement_weights()) is not None) == is_answer
+
+
+@pytest.mark.parametrize(
+    ("text", "is_answer"),
+    [
+        ("The cake is baked by Rosalind's mother after a recipe from Freetown.", False),
+        ("The cake is baked by Rosalind's mother, Ada Kamara.", True),
+        ("Ada Kamara is Rosalind's mother.", True),
+    ],
+)
+def test_a_sure_statement_has_the_name_that_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, text: str, is_answer: bool
+) -> None:
+    [passage] = split_passages([EvidenceItem("e", "chunk", "d", "0:1", text)])
+    monkeypatch.setattr(statements, "choose_statement", lambda *_: StatementChoice(passage, 1.0))
+    found = find_statement([], "What is the name of Rosalind's mother?", load_statement_weights())
+    assert (found is not None) == is_answer
