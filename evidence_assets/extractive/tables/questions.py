@@ -31,7 +31,6 @@ MAX_UNRELATED_SUPPORT = 0.01  # of an option whose row is unrelated to the quest
 LOG_ODDS_PER_SUPPORT = 30.0  # maximum likelihood estimate on the first half of the TabMCQ subset
 _MANY_OPTIONS = 12  # people give fewer: these are cells
 _WHEN = re.compile(rf"(?:(?:{'|'.join(sorted(BEFORE_QUESTION_WORD))}) )?when\b", re.IGNORECASE)
-_CODE = re.compile(r"\b[A-Z]{1,5}-\d+\b")
 _NUMBER = re.compile(r"\W*\d")
 _OTHER_BOUND_MATCH = 0.5  # of an option and a cell with the same number but another bound ("less than", "over")
 
@@ -122,11 +121,9 @@ def is_beyond_cells(view: TableView, question: str, options: Sequence[str], best
 
 
 def _is_of_other_kind(analysis: TextAnalysis, outcome: Outcome | None, best: str) -> bool:
-    """Whether a question asks for a code that the table lacks, a sum, a person or a number, and gets something else."""
+    """Whether a question asks for a sum, a person or a number, and gets something else."""
     view = analysis.view
     texts = " ".join((view.caption, *(cell.plain for row in view.grid for cell in row))).casefold()
-    if any(code.casefold() not in texts for code in _CODE.findall(analysis.text)):
-        return True
     has_totals = bool(view.summary_rows) or pattern("total").search(texts) is not None
     is_counted = outcome is None or outcome.operation == "count"
     if is_counted and analysis.has_phrase("total") and not has_totals:

@@ -136,6 +136,8 @@ def test_the_name_in_a_question_is_no_answer() -> None:
         assert answer_choice(CUPS, question, options).choice.status == status
     museum = read_table(FOLDER / "fifth" / "museum_rooms.csv")
     assert grade(museum, {"text": "who curates the Whale Loft?", "answers": []}) == (RIGHT, "")
+    warehouse = read_table(FOLDER / "fifth" / "warehouse_stock.csv")
+    assert grade(warehouse, {"text": "who supplies the packing tape?", "answers": []}) == (RIGHT, "")
 
 
 def test_of_rows_that_share_a_name_the_one_in_which_they_differ_is_the_answer() -> None:
@@ -283,12 +285,59 @@ TOOLS = TableView.of(
     ],
 )
 def test_notes_and_everyday_questions_get_cells_of_the_right_kind_or_none(question: str, answers: list[str]) -> None:
-    options = list_options(TOOLS, question)
     assert not is_statement(question)
-    choice = answer_choice(TOOLS, question, options).choice if len(options) > 1 else None
+    assert find_cells(TOOLS, question) == sorted(answers)
+
+
+def find_cells(view: TableView, question: str) -> list[str]:
+    """The cells that answer a question; none if it has no answer."""
+    options = list_options(view, question)
+    choice = answer_choice(view, question, options).choice if len(options) > 1 else None
+    if choice is None or choice.status == "insufficient":
+        return []
     labels = dict(zip("ABCDEFGHIJKLMNOPQRSTUVWXYZ", options, strict=False))
-    is_answered = choice is not None and choice.status != "insufficient"
-    assert sorted(labels[label] for label in choice.supported) == sorted(answers) if is_answered else not answers
+    return sorted(labels[label] for label in choice.supported)
+
+
+FINDS = TableView.of(
+    "finds",
+    ["No.", "What", "Found where", "Handed in by", "Shelf", "Size"],
+    [
+        ["F-01", "Scarf", "Tram 5", "Mr Ode", "A", "2 m²"],
+        ["F-02", "Violin", "Bus 14", "Mrs Ridley", "safe", "1 m²"],
+        ["F-03", "Tent", "Tram 5", "Mrs Ridley", "B", "4 m²"],
+    ],
+)
+WINES = TableView.of(
+    "wines",
+    ["No.", "Wine", "Region", "Style"],
+    [["11", "Mondgarten", "Varra Coast", "sweet"], ["12", "Mill", "Saar", "dry"], ["13", "Perle", "Ahr", "dry"]],
+)
+DOSES = TableView.of(
+    "doses",
+    ["Who", "Medicine", "For"],
+    [["Ilse", "Cardivan", "heart"], ["Ilse", "Ossipen", "bones"], ["Ruben", "Febrisan", "fever"]],
+)
+
+
+@pytest.mark.parametrize(
+    ("view", "question", "answers"),
+    [
+        (TOOLS, "Which tools are not on shelf B?", ["Ladder", "Red rake"]),
+        (FINDS, "Where was the violin found?", ["Bus 14"]),
+        (FINDS, "where is the violin now", ["safe"]),
+        (WINES, "Where is the sweet wine from?", ["Varra Coast"]),
+        (TOOLS, "Which tool on shelf B has just a single owner?", []),
+        (DOSES, "How many medicines is Ilse on?", ["2"]),
+    ],
+)
+def test_places_people_and_counts(view: TableView, question: str, answers: list[str]) -> None:
+    assert find_cells(view, question) == answers
+
+
+def test_an_amount_or_more_is_no_cell() -> None:
+    answer = verify_claim(FINDS, "All finds of 2 m² or more were handed in by Mr Ode.")
+    assert (answer.answer, answer.status) == ("REFUTES", "answered")
 
 
 @pytest.mark.parametrize(
