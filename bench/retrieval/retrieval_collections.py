@@ -113,7 +113,7 @@ def write_hotpot_options(data: Path, folder: Path) -> None:
 def write_hotpot_base(data: Path, folder: Path) -> None:
     """Write HotpotQA's passages as a knowledge base, and the questions with a gold passage that they do not name.
 
-    A passage is a node, and has an edge to each other one whose title stands in its text. The answers of a question are
+    A passage is a node, and has an edge to each other one whose title is in its text. The answers of a question are
     its unnamed gold passages: a search by triplets excludes what its question mentions.
     """
     pages = {title: "".join(sentences) for title, sentences in hotpotqa_pages().items()}

@@ -76,9 +76,9 @@ def _has_name(statement: str, question: str) -> bool:
     """
     if _NAME.search(question) is None:
         return True
-    known = {word.stem for word in split_tokens(question)}
+    stems = {word.stem for word in split_tokens(question)}
     names = [word for before, word in pairwise(split_tokens(statement)) if before.lower not in PREPOSITIONS]
-    return any(word.is_capital and word.stem not in known for word in names)
+    return any(word.is_capital and word.stem not in stems for word in names)
 
 
 def describe_statements(

@@ -38,5 +38,5 @@ def test_a_sure_statement_has_the_name_that_is_asked_for(
 ) -> None:
     [passage] = split_passages([EvidenceItem("e", "chunk", "d", "0:1", text)])
     monkeypatch.setattr(statements, "choose_statement", lambda *_: StatementChoice(passage, 1.0))
-    found = find_statement([], "What is the name of Rosalind's mother?", load_statement_weights())
-    assert (found is not None) == is_answer
+    statement = find_statement([], "What is the name of Rosalind's mother?", load_statement_weights())
+    assert (statement is not None) == is_answer
