@@ -30,6 +30,8 @@ from evidence_assets.text.words import split_words
 _QUESTION = re.compile(
     rf"(?:(?:{'|'.join(sorted(BEFORE_QUESTION_WORD))}) )?(?:which|what|who|whom|whose|when|where|how)\b", re.IGNORECASE
 )
+_PLURAL = re.compile(r"(?:\w+ )?\w{3,}(?<!s)s\b", re.IGNORECASE)
+"""A note that begins with a noun such as "tools" or "dry whites"."""
 _YES_NO = re.compile(r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE)
 
 
@@ -100,7 +102,8 @@ def asks_for_list(view: TableView, question: str) -> bool:
     has_units = all(
         stem(unit) in view.vocabulary or measures_of(unit) or find_related_columns(view, unit) for unit in units
     )
-    return asks_for_several(question) and has_units and not analysis.is_negated
+    is_of_several = asks_for_several(question) or (is_note(question) and _PLURAL.match(question) is not None)
+    return is_of_several and has_units and not analysis.is_negated
 
 
 def _rank_cells(view: TableView, question: str, column: int | None, rows: Sequence[int] = ()) -> list[str]:

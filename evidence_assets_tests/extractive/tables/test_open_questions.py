@@ -335,6 +335,13 @@ def test_places_people_and_counts(view: TableView, question: str, answers: list[
     assert find_cells(view, question) == answers
 
 
+@pytest.mark.parametrize(
+    ("note", "expected"), [("tools above 3 kg", True), ("dry wines", True), ("tool of Ida", False)]
+)
+def test_a_note_about_several_things_has_one_answer(note: str, expected: bool) -> None:
+    assert asks_for_list(TOOLS, note) == expected
+
+
 def test_an_amount_or_more_is_no_cell() -> None:
     answer = verify_claim(FINDS, "All finds of 2 m² or more were handed in by Mr Ode.")
     assert (answer.answer, answer.status) == ("REFUTES", "answered")
