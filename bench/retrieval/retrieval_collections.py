@@ -110,6 +110,22 @@ def write_hotpot_options(data: Path, folder: Path) -> None:
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
 
 
+def link_pages(pages: dict[str, str]) -> dict[tuple[str, str, str], None]:
+    """The distinct edges from each page to the others that its text names, in order."""
+    titles_by_name: dict[str, list[str]] = {}
+    for title in pages:
+        titles_by_name.setdefault(name_of_page(title), []).append(title)
+    names = sorted(map(re.escape, titles_by_name), key=len, reverse=True)
+    any_name = re.compile(rf"\b(?:{'|'.join(names)})\b")
+    return dict.fromkeys(
+        (title, "mentions", mentioned)
+        for title, text in pages.items()
+        for name in any_name.findall(text)
+        for mentioned in titles_by_name[name]
+        if mentioned != title
+    )
+
+
 def write_hotpot_base(data: Path, folder: Path) -> None:
     """Write HotpotQA's passages as a knowledge base, and the questions with a gold passage that they do not name.
 
@@ -117,22 +133,10 @@ def write_hotpot_base(data: Path, folder: Path) -> None:
     its unnamed gold passages: a search by triplets excludes what its question mentions.
     """
     pages = {title: "".join(sentences) for title, sentences in hotpotqa_pages().items()}
-    titles_by_name: dict[str, list[str]] = {}
-    for title in pages:
-        titles_by_name.setdefault(name_of_page(title), []).append(title)
     nodes = [
         {"node_id": title, "type": "page", "name": name_of_page(title), "document": text}
         for title, text in pages.items()
     ]
-    names = sorted(map(re.escape, titles_by_name), key=len, reverse=True)
-    any_name = re.compile(rf"\b(?:{'|'.join(names)})\b")
-    edges = {
-        (title, "mentions", mentioned): None
-        for title, text in pages.items()
-        for name in any_name.findall(text)
-        for mentioned in titles_by_name[name]
-        if mentioned != title
-    }
     rows = []
     for question in read_questions("hotpotqa", data / "hotpotqa-100", "train"):
         sources = dict.fromkeys(gold.source for gold in question.gold_evidence)
@@ -142,7 +146,7 @@ def write_hotpot_base(data: Path, folder: Path) -> None:
     folder.mkdir(parents=True)
     for file, lines in (("nodes", nodes), ("questions", rows)):
         (folder / f"{file}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    (folder / "edges.tsv").write_text("".join("\t".join(edge) + "\n" for edge in edges), encoding="utf-8")
+    (folder / "edges.tsv").write_text("".join("\t".join(edge) + "\n" for edge in link_pages(pages)), encoding="utf-8")
 
 
 def name_of_page(title: str) -> str:

@@ -184,12 +184,14 @@ def _find_part_of_name(view: TableView, word: Word) -> Mention | None:
     is_long = len(word.token) >= _MIN_UNIQUE_LENGTH
     targets = [index.get(key, set()) for key in (word.stem, stem(word.token.removeprefix("un")))]
     lines = next(filter(None, ({t for t in each if t[0] != "cells"} for each in targets)), set())
-    if len(lines) == 1 and is_long:
-        return _build_mention(word.start, word.end, lines, is_whole=False)
+    if len(lines) == 1:
+        return _build_mention(word.start, word.end, lines, is_whole=False) if is_long else None
     if word.stem in collect_words(view.caption) or any(axis == "columns" for axis, _ in lines):
         return None
-    locations = [location for _, location in (lines if len(lines) > 1 else targets[0] if is_long else ())]
-    cells = sorted(cell for cell in locations if not _is_in_compound(word.stem, view.text_at(cell)))
+    named = lines
+    if not lines and is_long:
+        named = targets[0]
+    cells = sorted(cell for _, cell in named if not _is_in_compound(word.stem, view.text_at(cell)))
     is_of_one_column = len({j for _, j in cells}) == 1  # "cup" of "blue cup"
     return Mention(word.start, word.end, cells=tuple(cells), is_whole=False) if is_of_one_column else None
 

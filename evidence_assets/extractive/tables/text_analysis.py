@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from evidence_assets.extractive.tables.mentions import TABLE_MARK, Mention, find_mentions
 from evidence_assets.reasoning.tables.cell_text import NUMBER_WORDS, collect_words, stem, strip_markup, tokenize
-from evidence_assets.reasoning.tables.cells import CellValue, parse_values, rescale_to_header
+from evidence_assets.reasoning.tables.cells import MONTH, CellValue, parse_values, rescale_to_header
 from evidence_assets.reasoning.tables.lexicon import (
     DegreeKind,
     DegreeWord,
@@ -37,11 +37,10 @@ _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|do|does|did|can|could|will|would|must|should|may|might)(?:n['’]t)?\b"
 )
 _RELATIVE = re.compile(r"\b(?:that|which|who|whose|where|I|we|you|they)\b")
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_DAY = re.compile(rf"\b(?:\d{{1,2}}(?:st|nd|rd|th)? (?i:{_MONTH})|{_MONTH} \d{{1,2}}(?:st|nd|rd|th)?)\b(?!,? \d{{4}})")
+_ENDING = "(?:st|nd|rd|th)?"
+_DAY = re.compile(rf"\b(?:\d{{1,2}}{_ENDING} (?i:{MONTH})|(?=[A-Z])(?i:{MONTH}) \d{{1,2}}{_ENDING})\b(?!\.?,? \d{{4}})")
 """A day without a year."""
-_THE = re.compile(r"\b(?:the|these|those|our|my)\s+$", re.IGNORECASE)
-_ALL = re.compile(r"\b(?:the|all|these|those|our|my)\s+$", re.IGNORECASE)
+_DETERMINER = re.compile(r"\b(?:(all)|the|these|those|our|my)\s+$", re.IGNORECASE)
 _SIGN = re.compile(r"\b(positive|negative) (?:\w+ )?$", re.IGNORECASE)
 _PADDING = "\n"  # pads the digits of a number word to its length
 
@@ -276,8 +275,9 @@ class TextAnalysis:
         column = min(mentions, key=lambda item: _gap(item[1], number.start, number.end), default=(None, None))[0]
         before = [m.columns for m in self.mentions if m.end <= number.start and column in m.columns]
         column = next((columns[0] for columns in before if columns[0] in self.numeric_mentions), column)
-        if number.kind == "percentage" and (shares := [j for j, units in self.view.units.items() if "%" in units]):
-            column = column if column in shares else single_item(shares)
+        shares = [j for j, units in self.view.units.items() if "%" in units]
+        if number.kind == "percentage" and shares and column not in shares:
+            column = single_item(shares)
         if column is None and unit:
             column = single_item(j for j, units in self.view.units.items() if unit in units)
         return column
@@ -453,9 +453,12 @@ def _counts_what_is_named(plain: str, number: CellValue, *, is_question: bool) -
 
     "All three shifts" of a claim says how many there are.
     """
-    has_word = not any(map(str.isdigit, plain[number.start : number.end]))
+    has_digits = any(map(str.isdigit, plain[number.start : number.end]))
     is_rank = re.match(r"\s*(?:\w+est|most)\b", plain[number.end :]) is not None  # "the two largest"
-    return has_word and not is_rank and (_ALL if is_question else _THE).search(plain[: number.start]) is not None
+    determiner = _DETERMINER.search(plain[: number.start])
+    if has_digits or is_rank or determiner is None:
+        return False
+    return is_question or determiner[1] is None
 
 
 def _find_numbers(plain: str, mentions: Sequence[Mention]) -> list[CellValue]:

@@ -120,7 +120,7 @@ _DIGITS = (
     r"|\d+|\.\d+)"
 )
 _NUMBER = rf"(?<![\w.])(?<![A-Za-z][-–])[+\-–]?\s?{_DIGITS}(?:[eE][+-]?\d+)?(?!\d)"
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE_FORMATS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d %m %Y", "%d %b %Y", "%b %d %Y", "%b %Y", "%m/%Y", "%Y")
 _COMPARATORS: dict[str, str] = load_lexicon()["comparators"]
 _COMPARATOR = "|".join(re.escape(word) for word in sorted(_COMPARATORS, key=len, reverse=True))
@@ -134,9 +134,9 @@ _SPREAD = r"(?:±|\+/-|\+-|(?:SD|SE|s\.d\.|s\.e\.)[:=\s])"
 _PATTERN = re.compile(
     rf"""
     (?P<p_value>\bp(?:[\s-]?values?)?\s*(?:<=|>=|[<>=≤≥:]|of|was|is)\s*(?:0,\d+(?![\d,])|\d*\.?\d+)(?:e[+-]?\d+)?)
-  | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\s+\d{{4}}(?!\d)
+  | (?P<date>(?<!\d)\d{{4}}-\d{{2}}-\d{{2}}(?!\d)|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)?\s+{MONTH}\s+\d{{4}}(?!\d)
       |(?<![\d./])\d{{1,2}}(?P<mark>[./])\d{{1,2}}(?P=mark)\d{{4}}(?![\d/])
-      |\b{_MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)
+      |\b{MONTH}(?:\s+\d{{1,2}}(?:st|nd|rd|th)?\s?,?)?\s+\d{{4}}(?!\d)
       |(?<![\d/])(?:0?[1-9]|1[0-2])/[12]\d{{3}}(?![\d/])|(?<=[(\[])(?:1[5-9]\d\d|20\d\d)(?=[a-z]?[)\]]))
   | (?P<level>\b\d{{2}}(?:\.\d+)?\s?%\s?(?:CI|confidence|CrI)\b)
   | (?P<num>(?:(?P<cmp>(?<!\w)(?:{_COMPARATOR}))\s*)?(?P<spread>{_SPREAD}\s?)?(?P<currency>[$€£])?
